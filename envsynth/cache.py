@@ -1,0 +1,211 @@
+"""The content-addressed cache: blobs, materialised trees, remembered results, and locks between processes.
+
+Everything here may be deleted at any time; it is made again. Every entry is written beside its place and renamed
+into it, so a killed process leaves no half entry, and every read checks what it read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from envsynth.errors import ConfigError, boundary
+from envsynth.models import FileMode, Tree, TreeEntry
+
+__all__ = ["Cache", "default_cache_dir", "read_tree", "remove_folder", "write_tree"]
+
+
+def default_cache_dir() -> Path:
+    """`$ENVSYNTH_CACHE`, else the platform's cache folder."""
+    named = os.environ.get("ENVSYNTH_CACHE")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("envsynth", appauthor=False))
+
+
+class Cache:
+    """A folder of content-addressed work, shared by any number of processes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        with boundary_of(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+
+    # --- blobs ---------------------------------------------------------------------------------------------
+
+    def put(self, content: bytes) -> str:
+        """Keep a content; returns its sha256."""
+        digest = hashlib.sha256(content).hexdigest()
+        path = self._blob(digest)
+        if not path.exists():
+            self._write(path, zlib.compress(content, 1))
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """The content of a digest.
+
+        Raises:
+            KeyError: there is none, or it is corrupt (it is then removed).
+        """
+        path = self._blob(digest)
+        try:
+            content = zlib.decompress(path.read_bytes())
+        except FileNotFoundError:
+            raise KeyError(digest) from None
+        except zlib.error:
+            content = b""
+        if hashlib.sha256(content).hexdigest() != digest:
+            path.unlink(missing_ok=True)
+            raise KeyError(digest)
+        return content
+
+    def put_tree(self, tree: Tree) -> str:
+        """Keep a tree's document; returns the blob's digest."""
+        return self.put(tree.to_json().encode())
+
+    def get_tree(self, digest: str) -> Tree:
+        """The tree of a digest.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return Tree.from_json(self.get(digest))
+
+    # --- trees on disk -------------------------------------------------------------------------------------
+
+    def materialise(self, tree: Tree) -> Path:
+        """A host folder with the tree's files; layers of sandboxes, never to be changed."""
+        place = self.root / "trees" / self.put_tree(tree)
+        if place.is_dir():
+            return place
+        with self.lock(f"tree-{place.name}"), boundary_of(place):
+            if not place.is_dir():
+                scratch = self._scratch_dir()
+                write_tree(tree, self.get, scratch)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                scratch.rename(place)
+        return place
+
+    # --- results -------------------------------------------------------------------------------------------
+
+    def recall(self, kind: str, key: str) -> str | None:
+        """The text kept for `key`, or None; a corrupt one counts as none."""
+        path = self._result(kind, key)
+        try:
+            digest, _, text = path.read_text("utf-8").partition("\n")
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+        if hashlib.sha256(text.encode()).hexdigest() != digest:
+            path.unlink(missing_ok=True)
+            return None
+        return text
+
+    def keep(self, kind: str, key: str, text: str) -> None:
+        """Keep a text for `key`."""
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self._write(self._result(kind, key), f"{digest}\n{text}".encode())
+
+    def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
+        """The text kept for `key`, made once even when several processes ask."""
+        text = self.recall(kind, key)
+        if text is None:
+            with self.lock(f"{kind}-{key}"):
+                text = self.recall(kind, key)
+                if text is None:
+                    text = make()
+                    self.keep(kind, key, text)
+        return text
+
+    # --- locks and folders ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold a lock between processes; the kernel frees it when the holder dies."""
+        path = self.root / "locks" / hashlib.sha256(name.encode()).hexdigest()[:32]
+        with boundary_of(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = path.open("a")
+        with handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    def folder(self, *parts: str) -> Path:
+        """A folder of the cache, made if it is not there."""
+        path = self.root.joinpath(*parts)
+        with boundary_of(path):
+            path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _scratch_dir(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="new-", dir=self.folder("scratch")))
+
+    def _blob(self, digest: str) -> Path:
+        return self.root / "blobs" / digest[:2] / digest[2:]
+
+    def _result(self, kind: str, key: str) -> Path:
+        return self.root / "results" / kind / key[:2] / key[2:]
+
+    def _write(self, path: Path, content: bytes) -> None:
+        with boundary_of(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                Path(name).replace(path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+
+
+def write_tree(tree: Tree, get: Callable[[str], bytes], folder: Path) -> None:
+    """Write a tree's files into an empty folder."""
+    for entry in tree.entries:
+        target = folder / entry.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = get(entry.blob)
+        if entry.mode is FileMode.SYMLINK:
+            target.symlink_to(os.fsdecode(content))
+            continue
+        target.write_bytes(content)
+        target.chmod(0o755 if entry.mode is FileMode.EXECUTABLE else 0o644)
+
+
+def read_tree(folder: Path, put: Callable[[bytes], str]) -> Tree:
+    """The tree of a host folder's regular files and links."""
+    entries = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            content, mode = os.fsencode(path.readlink()), FileMode.SYMLINK
+        elif path.is_file():
+            content = path.read_bytes()
+            mode = FileMode.EXECUTABLE if path.stat().st_mode & 0o100 else FileMode.FILE
+        else:
+            continue
+        name = path.relative_to(folder).as_posix()
+        entries.append(TreeEntry(path=name, mode=mode, blob=put(content), size=len(content)))
+    return Tree(entries=tuple(entries))
+
+
+@contextmanager
+def boundary_of(path: Path) -> Iterator[None]:
+    """Name the cache in any error of the file system."""
+    with boundary(ConfigError, "the cache cannot be written", where=str(path)):
+        yield
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder whole, read-only parts included."""
+    for parent, folders, _ in os.walk(path):
+        for name in folders:
+            inside = Path(parent, name)
+            if not inside.is_symlink():
+                inside.chmod(0o700)
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,199 @@
+"""The errors a user can meet, and the one place that classifies foreign ones.
+
+    EnvsynthError
+    ├── ConfigError             usage or configuration: exit code 2
+    ├── SourceError             a source that cannot be read: exit code 2, or 3 where the host is at fault
+    ├── GeneratorError          a generator failed on a whole source: exit code 3
+    ├── ValidatorError          a validator itself failed: exit code 3
+    ├── SandboxError            the environment failed, never the agent: exit code 3
+    │   ├── SandboxUnavailable
+    │   └── SandboxTimeout
+    ├── ModelError              a language model endpoint failed: exit code 3
+    │   ├── ModelRateLimited
+    │   ├── ModelRefused
+    │   ├── ModelMalformed
+    │   └── ModelBudgetExceeded
+    ├── CatalogError            exit code 3
+    │   ├── CatalogSchemaMismatch
+    │   └── CatalogLocked
+    └── ExportError             exit code 2
+
+Standard library only: the runtime that is copied into packs raises these too.
+"""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class EnvsynthError(Exception):
+    """What failed, where, why, and what to do next.
+
+    Args:
+        what: one sentence, without a final full stop.
+        where: the id, path, URI or line it happened on.
+        cause: the likely cause.
+        next_step: the exact next command, or what to change.
+        retryable: whether the same call may succeed later.
+    """
+
+    exit_code = 3
+    default_retryable = False
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        cause: str = "",
+        next_step: str = "",
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.cause = cause
+        self.next_step = next_step
+        self.retryable = self.default_retryable if retryable is None else retryable
+
+    def __str__(self) -> str:
+        line = f"{self.where}: {self.what}" if self.where else self.what
+        if self.cause:
+            line += f" ({self.cause})"
+        if self.next_step:
+            line += f". Next: {self.next_step}"
+        return " ".join(line.split())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process boundaries; the default would drop the keyword arguments.
+        return (_rebuild, (type(self), self.what, self.where, self.cause, self.next_step, self.retryable))
+
+
+def _rebuild(
+    kind: type[EnvsynthError], what: str, where: str, cause: str, next_step: str, retryable: bool
+) -> EnvsynthError:
+    return kind(what, where=where, cause=cause, next_step=next_step, retryable=retryable)
+
+
+class ConfigError(EnvsynthError):
+    """Usage or configuration is wrong; nothing was done."""
+
+    exit_code = 2
+
+
+class SourceError(EnvsynthError):
+    """A source cannot be read or is not what it claims to be."""
+
+    exit_code = 2
+
+
+class GeneratorError(EnvsynthError):
+    """A generator failed on a whole source."""
+
+
+class ValidatorError(EnvsynthError):
+    """A validator itself failed; the candidate is owed a verdict."""
+
+    default_retryable = True
+
+
+class SandboxError(EnvsynthError):
+    """The environment failed. Never scored as the agent's."""
+
+    default_retryable = True
+
+
+class SandboxUnavailable(SandboxError):
+    """No backend works here, or the one asked for does not."""
+
+    default_retryable = False
+
+
+class SandboxTimeout(SandboxError):
+    """The environment's own work (not the agent's command) ran out of time."""
+
+
+class ModelError(EnvsynthError):
+    """A language model endpoint failed."""
+
+    default_retryable = True
+
+
+class ModelRateLimited(ModelError):
+    """The endpoint asked for patience."""
+
+
+class ModelRefused(ModelError):
+    """The model declined to answer."""
+
+    default_retryable = False
+
+
+class ModelMalformed(ModelError):
+    """The output does not fit the wanted type, after repair."""
+
+
+class ModelBudgetExceeded(ModelError):
+    """The spend limit is reached."""
+
+    default_retryable = False
+
+
+class CatalogError(EnvsynthError):
+    """The catalog cannot be read or written."""
+
+
+class CatalogSchemaMismatch(CatalogError):
+    """The catalog was written by a newer version."""
+
+    exit_code = 2
+
+
+class CatalogLocked(CatalogError):
+    """Another process holds the catalog."""
+
+    default_retryable = True
+
+
+class ExportError(EnvsynthError):
+    """A pack cannot be written from this selection."""
+
+    exit_code = 2
+
+
+@contextmanager
+def boundary(error: type[EnvsynthError], what: str, *, where: str = "") -> Iterator[None]:
+    """Turn any foreign exception into `error`; the only broad `except` in the package.
+
+    Raises:
+        EnvsynthError: errors of ours pass unchanged; a full disk is named as such whatever raised it.
+    """
+    try:
+        yield
+    except EnvsynthError:
+        raise
+    except subprocess.TimeoutExpired as exc:
+        raise error(what, where=where, cause=f"no answer in {exc.timeout:.0f} s", retryable=True) from exc
+    except OSError as exc:
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(where or str(exc.filename or "")) from exc
+        raise error(what, where=where, cause=_describe(exc)) from exc
+    except Exception as exc:
+        raise error(what, where=where, cause=_describe(exc)) from exc
+
+
+def disk_full(where: str) -> SandboxError:
+    """The one message for a full disk, so that it is recognised wherever it happens."""
+    return SandboxError(
+        "no space left on the disk", where=where, cause="the disk or a quota is full",
+        next_step="free some space and run the same command again: finished work is kept", retryable=False,
+    )  # fmt: skip
+
+
+def _describe(exc: BaseException) -> str:
+    text = " ".join(str(exc).split())
+    name = type(exc).__name__
+    return f"{name}: {text[:300]}" if text else name

@@ -1,0 +1,70 @@
+"""The nouns. Frozen pydantic, no I/O."""
+
+from envsynth.models.base import SCHEMA_VERSION, Digest, Model, canonical_json, digest_of
+from envsynth.models.candidate import Candidate, Dropped, Lead, Provenance, Reference
+from envsynth.models.source import Origin, Source, SourceKind, SourceOptions
+from envsynth.models.task import Task, Tier, ToolCall, Trajectory, VerdictSummary
+from envsynth.models.tree import FileMode, Tree, TreeEntry
+from envsynth.models.verdict import (
+    Cost,
+    Finding,
+    TestRecord,
+    TestRun,
+    TestStatus,
+    Verdict,
+    VerdictStatus,
+)
+from envsynth.models.verifier import (
+    Budget,
+    Check,
+    Criterion,
+    CriterionClass,
+    RewardSpec,
+    TestLists,
+    Verifier,
+)
+from envsynth.models.workspace import Recipe, Role, RoleRule, TestCommand, Workspace
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Budget",
+    "Candidate",
+    "Check",
+    "Cost",
+    "Criterion",
+    "CriterionClass",
+    "Digest",
+    "Dropped",
+    "FileMode",
+    "Finding",
+    "Lead",
+    "Model",
+    "Origin",
+    "Provenance",
+    "Recipe",
+    "Reference",
+    "RewardSpec",
+    "Role",
+    "RoleRule",
+    "Source",
+    "SourceKind",
+    "SourceOptions",
+    "Task",
+    "TestCommand",
+    "TestLists",
+    "TestRecord",
+    "TestRun",
+    "TestStatus",
+    "Tier",
+    "ToolCall",
+    "Trajectory",
+    "Tree",
+    "TreeEntry",
+    "Verdict",
+    "VerdictStatus",
+    "VerdictSummary",
+    "Verifier",
+    "Workspace",
+    "canonical_json",
+    "digest_of",
+]

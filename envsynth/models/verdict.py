@@ -1,0 +1,116 @@
+"""Verdict: what a validator says of a candidate, with measured evidence."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, JsonValue
+
+from envsynth.models.base import Model
+from envsynth.models.verifier import TestLists
+
+
+class VerdictStatus(StrEnum):
+    """Only PASS and FAIL are final; ERROR and TIMEOUT are the environment's fault and are retried."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    ERROR = "ERROR"
+    TIMEOUT = "TIMEOUT"
+    SKIP = "SKIP"
+
+    @property
+    def final(self) -> bool:
+        """Whether the verdict stands until the validator's version changes."""
+        return self in (VerdictStatus.PASS, VerdictStatus.FAIL)
+
+
+class Finding(Model):
+    """One thing a validator noticed."""
+
+    rule: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    """Rule id; the first finding of a FAIL is its reason in the funnel."""
+    message: str
+    where: str = ""
+
+
+class Cost(Model):
+    """What a piece of work took."""
+
+    wall_s: float = Field(default=0.0, ge=0)
+    cpu_s: float = Field(default=0.0, ge=0)
+    disk_bytes: int = Field(default=0, ge=0)
+    cached: bool = False
+    """Whether the work was taken from the cache; the figures are then those of the first time."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            wall_s=self.wall_s + other.wall_s,
+            cpu_s=self.cpu_s + other.cpu_s,
+            disk_bytes=self.disk_bytes + other.disk_bytes,
+            cached=self.cached and other.cached,
+        )
+
+
+class TestStatus(StrEnum):
+    """Outcome of one test in one run."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+    ABSENT = "absent"
+
+
+class TestRecord(Model):
+    """One test in one run."""
+
+    key: str
+    """Normalised id: equal between runs even when the verbatim id holds addresses, times or random values."""
+    id: str
+    """As the runner spells it."""
+    status: TestStatus
+    message: str = ""
+    """What a failing test said, cut to a few kilobytes."""
+    line: int = 0
+    """1-based line in the test's file where it failed; 0: unknown."""
+
+
+class TestRun(Model):
+    """One run of the tests on one state of a tree, in a fresh sandbox."""
+
+    state: str
+    """`start`, `reference`, or a panel label."""
+    repeat: int = Field(ge=0)
+    complete: bool
+    """Whether the report was finished; where it was not, unreported tests are absent, never passed."""
+    exit_code: int | None = None
+    records: tuple[TestRecord, ...] = ()
+    problem: str = ""
+    """Why the run says nothing about the candidate (an environment error); empty when it does."""
+    timed_out: bool = False
+    output_tail: str = ""
+    """Last kilobytes of what the run printed."""
+    cost: Cost = Cost()
+
+
+class Verdict(Model):
+    """What one validator says of one candidate."""
+
+    validator: str
+    version: str
+    status: VerdictStatus
+    findings: tuple[Finding, ...] = ()
+    evidence: dict[str, JsonValue] = Field(default_factory=dict)
+    """Measured figures, for the catalog; no core code reads them."""
+    tests: TestLists | None = None
+    """What `execution` measured; admission puts it into the task."""
+    runs: tuple[TestRun, ...] = ()
+    cost: Cost = Cost()
+
+    @property
+    def reason(self) -> str:
+        """The rule that decided, for the funnel."""
+        return self.findings[0].rule if self.findings else self.status.value.lower()

@@ -1,0 +1,79 @@
+"""Workspace: an environment that is a directory of files plus a shell."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from envsynth.models.base import Digest, Model
+
+
+class Role(StrEnum):
+    """What a file is to a solution."""
+
+    SOURCE = "source"
+    TEST = "test"
+    CONFIG = "config"
+    """Runner configuration, start-up hooks, packaging: whatever could change how tests run."""
+    OTHER = "other"
+
+
+class RoleRule(Model):
+    """The first rule whose pattern is found in a path decides its role; no rule: `other`."""
+
+    pattern: str
+    """Regular expression (Python `re`), searched in the relative POSIX path."""
+    role: Role
+
+
+class Recipe(Model):
+    """How to rebuild the interpreter environment anywhere; its digest is the environment's identity."""
+
+    language: str
+    """Name of the language plug-in."""
+    interpreter: str
+    """Version the environment was built with, such as `3.11`."""
+    requires: str = ""
+    """What the project itself demands, such as `>=3.8`."""
+    requirements: tuple[str, ...]
+    """Every installed distribution, pinned: `name==version`, sorted."""
+    newest: str
+    """Nothing published after this moment was installed (ISO 8601 date)."""
+    site: Digest | None = None
+    """Tree blob of files laid into the environment's library folder: the project's own metadata."""
+
+
+class TestCommand(Model):
+    """How the project's tests are run."""
+
+    runner: Literal["pytest", "unittest"]
+    targets: tuple[str, ...]
+    """Relative paths to collect from, never empty."""
+    arguments: tuple[str, ...] = ()
+    """Further arguments of the runner."""
+    roots: tuple[str, ...] = (".",)
+    """Relative folders that hold the importable source, in the order of the import path."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    """Wall seconds for the whole run."""
+    memory_bytes: int = Field(default=4 * 2**30, gt=0)
+    """Memory limit of the run."""
+
+
+class Workspace(Model):
+    """The environment of a code task."""
+
+    kind: Literal["workspace"] = "workspace"
+    tree: Digest
+    """Tree blob of the start tree."""
+    hidden: Digest
+    """Tree blob of the pristine test and configuration files that grading lays over the start tree.
+    Every path of role test or config that is absent here is absent when tests run."""
+    recipe: Recipe
+    command: TestCommand
+    roles: tuple[RoleRule, ...]
+    allowed: tuple[str, ...] = ()
+    """Paths of role test or config that a solution may change all the same, because the reference does."""

@@ -1,0 +1,160 @@
+"""The contracts of the plug-ins, on one screen. The sandbox's own is in `envsynth.runtime.contract`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from envsynth.models import (
+    Candidate,
+    Cost,
+    Dropped,
+    Lead,
+    Recipe,
+    RoleRule,
+    Source,
+    Task,
+    TestCommand,
+    TestRun,
+    Tree,
+    Verdict,
+    Workspace,
+)  # fmt: skip
+from envsynth.runtime.contract import Backend, Sandbox
+
+
+class BlobStore(Protocol):
+    """Contents by sha256."""
+
+    def put(self, content: bytes) -> str:
+        """Keep a content; returns its digest."""
+
+    def get(self, digest: str) -> bytes:
+        """The content. Raises KeyError where there is none (a corrupt one counts as none)."""
+
+    def put_tree(self, tree: Tree) -> str:
+        """Keep a tree's document; returns the blob's digest."""
+
+    def get_tree(self, digest: str) -> Tree:
+        """The tree of a digest. Raises KeyError."""
+
+
+class Context(Protocol):
+    """What the pipeline lends to plug-ins. Everything it does is cached by content."""
+
+    blobs: BlobStore
+    cache_dir: Path
+    offline: bool
+
+    def backend(self, source: Source) -> Backend:
+        """The sandbox to use for a source's code. Raises SandboxUnavailable with what to do."""
+
+    def language(self, name: str) -> Language:
+        """A language plug-in by name."""
+
+    def materialise(self, tree: Tree) -> Path:
+        """A read-only host folder with the tree's files, made once per digest."""
+
+    def run_tests(self, workspace: Workspace, tree: Tree, state: str, repeat: int, source: Source) -> TestRun:
+        """Run the workspace's tests on a solution tree, hidden files laid over, in a fresh sandbox."""
+
+    def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
+        """The JSON text kept for `key`, made once."""
+
+    def note(self, message: str) -> None:
+        """Tell the user one line that is not an error."""
+
+
+class Prepared(NamedTuple):
+    """An environment that is ready to use."""
+
+    path: Path
+    """Host folder of the environment."""
+    recipe: Recipe
+    command: TestCommand
+    generated: Tree
+    """Files that the project's build makes inside the tree."""
+    cost: Cost
+
+
+class Language(Protocol):
+    """How projects of one language are installed and tested."""
+
+    name: str
+    version: str
+
+    def detect(self, tree: Tree) -> bool:
+        """Whether a tree is a project of this language."""
+
+    def roles(self) -> tuple[RoleRule, ...]:
+        """What each path is to a solution."""
+
+    def prepare(self, tree: Tree, *, newest: str, version_hint: str, source: Source, context: Context) -> Prepared:
+        """Build, or find, the environment of a project as of a date.
+
+        Raises:
+            SourceError: the project cannot be installed; the reason of the last recipe is the cause.
+            SandboxError: the environment failed (no registry, no disk).
+        """
+
+    def environment(self, recipe: Recipe, context: Context) -> Path:
+        """The host folder of an environment, rebuilt from its recipe where it is gone."""
+
+    def run_tests(self, workspace: Workspace, tree: Tree, *, source: Source, context: Context) -> TestRun:
+        """One uncached run; `state` and `repeat` of the result are set by the caller."""
+
+
+class Generator(Protocol):
+    """Makes candidates of one kind of source."""
+
+    name: str
+    version: str
+
+    def plan(self, source: Source, context: Context) -> Iterable[Lead | Dropped]:
+        """List what may become a candidate; cheap. Leads already dropped say why."""
+
+    def develop(self, lead: Lead, source: Source, context: Context) -> Candidate | Dropped:
+        """Turn a lead into a candidate. Raises SandboxError where the environment is at fault."""
+
+
+class Validator(Protocol):
+    """Grades candidates."""
+
+    name: str
+    version: str
+    order: int
+    """Position in the ladder: cheapest and hardest evidence first."""
+
+    def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
+        """Measure; FAIL is a verdict, never an exception."""
+
+
+class Exporter(Protocol):
+    """Writes packs in one trainer's format."""
+
+    name: str
+
+    def export(self, tasks: Sequence[Task], blobs: BlobStore, out: Path, options: Mapping[str, str]) -> Path:
+        """Write a pack; returns its folder. Raises ExportError."""
+
+
+class Executor(Protocol):
+    """Runs work units, in any order."""
+
+    def map(self, work: Callable[[str], str], units: Sequence[str]) -> Iterator[tuple[str, str | BaseException]]:
+        """Yield (unit, result or the exception) as each ends; units and results are JSON texts."""
+
+
+__all__ = [
+    "Backend",
+    "BlobStore",
+    "Context",
+    "Executor",
+    "Exporter",
+    "Generator",
+    "Language",
+    "Prepared",
+    "Sandbox",
+    "Validator",
+]
