@@ -1,0 +1,1 @@
+"""Generators, imported as `envsynth.generators`; one folder each."""

@@ -1,0 +1,1 @@
+"""Validators, imported as `envsynth.validators`; one file or folder each."""
