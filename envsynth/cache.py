@@ -20,8 +20,10 @@ import platformdirs
 
 from envsynth.errors import ConfigError, boundary
 from envsynth.models import FileMode, Tree, TreeEntry
+from envsynth.runtime import trees
+from envsynth.runtime.trees import Entry
 
-__all__ = ["Cache", "default_cache_dir", "read_tree", "remove_folder", "write_tree"]
+__all__ = ["Cache", "default_cache_dir", "read_tree", "remove_folder"]
 
 
 def default_cache_dir() -> Path:
@@ -82,16 +84,9 @@ class Cache:
 
     def materialise(self, tree: Tree) -> Path:
         """A host folder with the tree's files; layers of sandboxes, never to be changed."""
-        place = self.root / "trees" / self.put_tree(tree)
-        if place.is_dir():
-            return place
-        with self.lock(f"tree-{place.name}"), boundary_of(place):
-            if not place.is_dir():
-                scratch = self._scratch_dir()
-                write_tree(tree, self.get, scratch)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                scratch.rename(place)
-        return place
+        self.put_tree(tree)
+        manifest = {entry.path: Entry(entry.mode.value, entry.blob, entry.size) for entry in tree.entries}
+        return trees.materialise(manifest, self.get, self.root)
 
     # --- results -------------------------------------------------------------------------------------------
 
@@ -143,9 +138,6 @@ class Cache:
             path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _scratch_dir(self) -> Path:
-        return Path(tempfile.mkdtemp(prefix="new-", dir=self.folder("scratch")))
-
     def _blob(self, digest: str) -> Path:
         return self.root / "blobs" / digest[:2] / digest[2:]
 
@@ -163,19 +155,6 @@ class Cache:
             except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
-
-
-def write_tree(tree: Tree, get: Callable[[str], bytes], folder: Path) -> None:
-    """Write a tree's files into an empty folder."""
-    for entry in tree.entries:
-        target = folder / entry.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        content = get(entry.blob)
-        if entry.mode is FileMode.SYMLINK:
-            target.symlink_to(os.fsdecode(content))
-            continue
-        target.write_bytes(content)
-        target.chmod(0o755 if entry.mode is FileMode.EXECUTABLE else 0o644)
 
 
 def read_tree(folder: Path, put: Callable[[bytes], str]) -> Tree:

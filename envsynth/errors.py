@@ -7,7 +7,8 @@
     ├── ValidatorError          a validator itself failed: exit code 3
     ├── SandboxError            the environment failed, never the agent: exit code 3
     │   ├── SandboxUnavailable
-    │   └── SandboxTimeout
+    │   ├── SandboxTimeout
+    │   └── DiskFull
     ├── ModelError              a language model endpoint failed: exit code 3
     │   ├── ModelRateLimited
     │   ├── ModelRefused
@@ -116,6 +117,12 @@ class SandboxTimeout(SandboxError):
     """The environment's own work (not the agent's command) ran out of time."""
 
 
+class DiskFull(SandboxError):
+    """No space left, whatever raised it; nothing else would fare better."""
+
+    default_retryable = False
+
+
 class ModelError(EnvsynthError):
     """A language model endpoint failed."""
 
@@ -185,11 +192,11 @@ def boundary(error: type[EnvsynthError], what: str, *, where: str = "") -> Itera
         raise error(what, where=where, cause=_describe(exc)) from exc
 
 
-def disk_full(where: str) -> SandboxError:
+def disk_full(where: str) -> DiskFull:
     """The one message for a full disk, so that it is recognised wherever it happens."""
-    return SandboxError(
+    return DiskFull(
         "no space left on the disk", where=where, cause="the disk or a quota is full",
-        next_step="free some space and run the same command again: finished work is kept", retryable=False,
+        next_step="free some space and run the same command again: finished work is kept",
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from envsynth.models.base import SCHEMA_VERSION, Digest, Model, canonical_json, digest_of
 from envsynth.models.candidate import Candidate, Dropped, Lead, Provenance, Reference
+from envsynth.models.outcome import Outcome, OutcomeStatus
+from envsynth.models.report import BuildReport, Event, EventKind, FunnelRow
 from envsynth.models.source import Origin, Source, SourceKind, SourceOptions
 from envsynth.models.task import Task, Tier, ToolCall, Trajectory, VerdictSummary
 from envsynth.models.tree import FileMode, Tree, TreeEntry
@@ -23,11 +25,12 @@ from envsynth.models.verifier import (
     TestLists,
     Verifier,
 )
-from envsynth.models.workspace import Recipe, Role, RoleRule, TestCommand, Workspace
+from envsynth.models.workspace import Recipe, Role, RoleRule, TestCommand, Workspace, role_of
 
 __all__ = [
     "SCHEMA_VERSION",
     "Budget",
+    "BuildReport",
     "Candidate",
     "Check",
     "Cost",
@@ -35,11 +38,16 @@ __all__ = [
     "CriterionClass",
     "Digest",
     "Dropped",
+    "Event",
+    "EventKind",
     "FileMode",
     "Finding",
+    "FunnelRow",
     "Lead",
     "Model",
     "Origin",
+    "Outcome",
+    "OutcomeStatus",
     "Provenance",
     "Recipe",
     "Reference",
@@ -67,4 +75,5 @@ __all__ = [
     "Workspace",
     "canonical_json",
     "digest_of",
+    "role_of",
 ]

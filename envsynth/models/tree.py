@@ -50,6 +50,11 @@ class Tree(Model):
         paths = [entry.path for entry in entries]
         if len(set(paths)) != len(paths):
             raise ValueError("a path stands twice in one tree")
+        known = set(paths)
+        for path in paths:
+            parts = path.split("/")
+            if any("/".join(parts[:end]) in known for end in range(1, len(parts))):
+                raise ValueError(f"a path below a file or link: {path!r}")
         return tuple(sorted(entries, key=lambda entry: entry.path))
 
     @cached_property

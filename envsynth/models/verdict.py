@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
@@ -55,6 +56,8 @@ class Cost(Model):
 class TestStatus(StrEnum):
     """Outcome of one test in one run."""
 
+    __test__ = False
+
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
@@ -66,6 +69,8 @@ class TestStatus(StrEnum):
 
 class TestRecord(Model):
     """One test in one run."""
+
+    __test__: ClassVar[bool] = False
 
     key: str
     """Normalised id: equal between runs even when the verbatim id holds addresses, times or random values."""
@@ -80,6 +85,8 @@ class TestRecord(Model):
 
 class TestRun(Model):
     """One run of the tests on one state of a tree, in a fresh sandbox."""
+
+    __test__: ClassVar[bool] = False
 
     state: str
     """`start`, `reference`, or a panel label."""

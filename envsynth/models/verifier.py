@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -54,6 +54,8 @@ class RewardSpec(Model):
 
 class TestLists(Model):
     """What the measured runs say about each test. Ids are normalised keys."""
+
+    __test__: ClassVar[bool] = False
 
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Literal
+from functools import cache
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -28,6 +31,16 @@ class RoleRule(Model):
     role: Role
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def role_of(path: str, rules: Sequence[RoleRule]) -> Role:
+    """The role of a relative path: the first rule whose pattern is found in it, else `other`."""
+    return next((rule.role for rule in rules if _compiled(rule.pattern).search(path)), Role.OTHER)
+
+
 class Recipe(Model):
     """How to rebuild the interpreter environment anywhere; its digest is the environment's identity."""
 
@@ -48,6 +61,8 @@ class Recipe(Model):
 class TestCommand(Model):
     """How the project's tests are run."""
 
+    __test__: ClassVar[bool] = False
+
     runner: Literal["pytest", "unittest"]
     targets: tuple[str, ...]
     """Relative paths to collect from, never empty."""
@@ -55,10 +70,15 @@ class TestCommand(Model):
     """Further arguments of the runner."""
     roots: tuple[str, ...] = (".",)
     """Relative folders that hold the importable source, in the order of the import path."""
+    modules: tuple[str, ...] = ()
+    """Top-level import names that the project provides although the environment or the standard library has them
+    too: imported from the project. Any other name that the environment has never comes from the workspace."""
     variables: tuple[tuple[str, str], ...] = ()
     """Environment variables."""
     timeout_s: float = Field(default=300.0, gt=0)
     """Wall seconds for the whole run."""
+    test_timeout_s: float = Field(default=60.0, gt=0)
+    """Wall seconds for one test; it then counts as failed and the others go on."""
     memory_bytes: int = Field(default=4 * 2**30, gt=0)
     """Memory limit of the run."""
 
