@@ -196,7 +196,7 @@ class Grade(NamedTuple):
     outcome: float
     """1.0 when every check holds, else 0.0."""
     process: float | None
-    """Share of the applicable rubric that was met, 0 when an essential criterion or a pitfall failed; None without rubric."""
+    """Share of the applicable rubric that was met; 0 when an essential criterion failed; None without a rubric."""
     gate: float
     checks: dict[str, bool]
     criteria: dict[str, bool | None]
@@ -221,6 +221,9 @@ class Episode(Protocol):
         Raises:
             SandboxError: the environment failed; the episode says nothing about the agent.
         """
+
+    def malformed(self, text: str) -> ToolResult:
+        """Record an action that is no tool call at all: the episode is over, and its gate is 0."""
 
     def fork(self) -> Episode:
         """An independent copy, trace included."""

@@ -1,0 +1,132 @@
+"""From an episode's end to its grade: run the hidden tests, build the episode database, query it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..errors import SandboxError
+from .contract import JSON, Grade
+from .episode_db import EpisodeDatabase, ListedTest, TraceRow
+from .rewards import combined, gate, outcome, process
+from .roles import Roles
+from .submission import FileRow, Submission
+from .testrun import TestReport
+from .trees import Manifest
+
+_SHOWN_TESTS = 50
+
+
+class Evidence(NamedTuple):
+    """Everything that a workspace's episode is graded on."""
+
+    start: Manifest
+    roles: Roles
+    submission: Submission
+    reference: Sequence[FileRow]
+    tests: Sequence[ListedTest]
+    trace: Sequence[TraceRow]
+
+
+def test_rows(lists: JSON, report: TestReport) -> list[ListedTest]:
+    """The measured lists with what each test did now; a test that reported nothing is absent, never passed.
+
+    Args:
+        lists: the document of `models.TestLists`, or None for a task without tests.
+        report: the run on the submission.
+    """
+    after: dict[str, str] = {}
+    for result in report.results:
+        if after.get(result.key, "passed") == "passed":
+            after[result.key] = result.status
+    kinds = (("F2P", "failed", "fail_to_pass"), ("P2P", "passed", "pass_to_pass"))
+    return [
+        ListedTest(key, kind, before, after.get(key, "absent"))
+        for kind, before, name in kinds
+        for key in sorted(set((lists or {}).get(name, ())))
+    ]
+
+
+def open_database(evidence: Evidence) -> EpisodeDatabase:
+    """The sealed database of one episode."""
+    database = EpisodeDatabase()
+    database.insert("files", evidence.submission.rows)
+    database.insert("reference_files", evidence.reference)
+    database.insert("tests", evidence.tests)
+    database.insert("trace", evidence.trace)
+    database.insert(
+        "initial.files", ((path, evidence.roles.role(path), entry.blob) for path, entry in evidence.start.items())
+    )
+    database.seal()
+    return database
+
+
+def judge(evidence: Evidence, verifier: JSON, conditions: dict[str, bool], report: TestReport, *, where: str) -> Grade:
+    """Every component of the grade.
+
+    Args:
+        evidence: what the queries see.
+        verifier: the document of `models.Verifier`.
+        conditions: what the gate may ask for, by name.
+        report: the test run, for people.
+        where: the task's id, for messages.
+
+    Raises:
+        SandboxError: the verifier cannot be evaluated; there is no grade.
+    """
+    database = open_database(evidence)
+    try:
+        checks = {check["id"]: _check(database, check, where) for check in verifier["checks"]}
+        rubric = verifier.get("rubric", ())
+        criteria = {line["id"]: _criterion(database, line, where) for line in rubric}
+    finally:
+        database.close()
+    if not checks:
+        raise SandboxError("the task has no checks", where=where, cause="anything would pass", retryable=False)
+    passage, result = gate({name: conditions[name] for name in verifier["reward"]["gate"]}), outcome(checks)
+    return Grade(
+        reward=combined(passage, result),
+        outcome=result,
+        process=process((line["class"], criteria[line["id"]]) for line in rubric),
+        gate=passage,
+        checks=checks,
+        criteria=criteria,
+        penalties={},
+        detail=_detail(evidence, conditions, report),
+    )
+
+
+def _check(database: EpisodeDatabase, check: JSON, where: str) -> bool:
+    if check["kind"] != "sql":
+        raise SandboxError(
+            f"a workspace has no checks of kind {check['kind']}", where=f"{where}: check {check['id']}", retryable=False
+        )
+    return bool(database.truth(check["sql"], where=f"{where}: check {check['id']}"))
+
+
+def _criterion(database: EpisodeDatabase, line: JSON, where: str) -> bool | None:
+    met = database.truth(line["sql"], where=f"{where}: criterion {line['id']}")
+    return (not met) if met is not None and line["class"] == "pitfall" else met
+
+
+def _detail(evidence: Evidence, conditions: dict[str, bool], report: TestReport) -> dict[str, JSON]:
+    return {
+        "transcript": dict(conditions),
+        "report": "complete" if report.complete else "timed out" if report.timed_out else "incomplete",
+        "tests": {
+            kind: {
+                "passed": sum(row.after == "passed" for row in evidence.tests if row.list == kind),
+                "not_passed": _shown(row for row in evidence.tests if row.list == kind and row.after != "passed"),
+            }
+            for kind in ("F2P", "P2P")
+        },
+        "left_out": [
+            {"path": ascii(path)[1:-1], "why": why} for path, why in evidence.submission.left_out[:_SHOWN_TESTS]
+        ],
+    }
+
+
+def _shown(rows: Iterable[ListedTest]) -> list[JSON]:
+    found = [{"id": row.id, "after": row.after} for row in rows]
+    more = len(found) - _SHOWN_TESTS
+    return found[:_SHOWN_TESTS] + ([{"id": f"and {more} more", "after": ""}] if more > 0 else [])

@@ -1,0 +1,181 @@
+"""Interpreter environments: their identity, how they are mounted, and how one is rebuilt from its pinned recipe.
+
+Only wheels are installed, so no code of a third party runs on the host; what has no wheel is part of the recipe's
+`site` files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import ConfigError, SandboxError, boundary
+from .contract import JSON, Mount, Sandbox
+from .installer import install_wheels, make_venv
+from .interpreters import installed_interpreters
+from .scripts import entry_point_scripts, make_relocatable
+
+ENVIRONMENT = "/env"
+READY = ".envsynth-ready"
+_SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"))
+
+
+def environment_id(recipe: JSON) -> str:
+    """sha256 of the canonical JSON of the recipe's document: the same as `Recipe.digest()`."""
+    text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def environment_mounts(environment: Path) -> tuple[Mount, ...]:
+    """The environment at `/env`, and what its interpreter needs at the place it was built for.
+
+    A virtual environment links to an interpreter elsewhere, perhaps through further links; each folder on that
+    way is mounted at its real path, unless it is part of the system that every sandbox sees.
+    """
+    mounts = [Mount(environment, ENVIRONMENT)]
+    hop = environment / "bin" / "python"
+    seen: set[Path] = set()
+    while True:
+        # Only the last part is followed here: each folder must appear under the name the link uses.
+        if hop.is_symlink():
+            target = Path(os.path.normpath(hop.parent / hop.readlink()))
+        elif hop.resolve() != hop:
+            target = hop.resolve()
+        else:
+            break
+        hop = target
+        prefix = hop.parent.parent
+        inside = environment in (prefix, *prefix.parents)
+        if not inside and prefix not in seen and prefix != Path("/") and not _is_system(prefix):
+            seen.add(prefix)
+            mounts.append(Mount(prefix, str(prefix)))
+    return tuple(mounts)
+
+
+def _is_system(prefix: Path) -> bool:
+    return any(prefix == folder or folder in prefix.parents for folder in _SYSTEM)
+
+
+def environment_variables(sandbox: Sandbox, command: JSON) -> dict[str, str]:
+    """Variables for commands in a workspace: the environment's programs first, the source importable.
+
+    Args:
+        sandbox: says where the environment and the workspace are found inside.
+        command: document of a `TestCommand`.
+    """
+    environment = sandbox.path(ENVIRONMENT)
+    roots = [os.path.normpath(f"{sandbox.workdir}/{root}") for root in command.get("roots", (".",))]
+    if sandbox.workdir not in roots:
+        roots.append(sandbox.workdir)
+    return {
+        "PATH": f"{environment}/bin:/usr/local/bin:/usr/bin:/bin",
+        "VIRTUAL_ENV": environment,
+        "PYTHONPATH": os.pathsep.join(roots),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",
+        "USER": "user",
+        "LOGNAME": "user",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        **{name: value for name, value in command.get("variables", ())},
+    }
+
+
+def ensure_environment(
+    recipe: JSON, blobs: Callable[[str], bytes], cache_dir: Path, *, note: Callable[[str], None]
+) -> Path:
+    """The environment of a recipe, rebuilt where it is gone.
+
+    Args:
+        recipe: document of a `Recipe`.
+        blobs: content by sha256, for the `site` files.
+        cache_dir: environments are kept below it, by recipe.
+        note: told one line before a long build.
+
+    Raises:
+        ConfigError: the interpreter is not installed.
+        SandboxError: the registry cannot be reached, or a pinned distribution is gone.
+    """
+    name = environment_id(recipe)
+    place = cache_dir / "environments" / name
+    if (place / READY).is_file():
+        return place
+    with boundary(SandboxError, "the environment cannot be built", where=str(place)), _lock(place):
+        if (place / READY).is_file():
+            return place
+        if place.exists():
+            shutil.rmtree(place)
+        python = _interpreter(str(recipe["interpreter"]))
+        note(f"building the environment {name[:12]}: {len(recipe['requirements'])} distributions for {python}")
+        scratch = Path(tempfile.mkdtemp(prefix=f"{name[:12]}-", dir=place.parent))
+        try:
+            _build(recipe, blobs, python, scratch)
+            scratch.chmod(0o755)
+            scratch.rename(place)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+    return place
+
+
+def _build(recipe: JSON, blobs: Callable[[str], bytes], python: Path, folder: Path) -> None:
+    files = json.loads(blobs(recipe["site"]))["entries"] if recipe.get("site") else []
+    site_projects = {
+        _plain(entry["path"].partition("-")[0]) for entry in files if entry["path"].endswith(".dist-info/METADATA")
+    }
+    pins = [pin for pin in recipe["requirements"] if _plain(pin.partition("==")[0]) not in site_projects]
+    make_venv(python, folder)
+    if pins:
+        install_wheels(folder, pins)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    for entry in files:
+        target = site / entry["path"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(blobs(entry["blob"]))
+        target.chmod(0o755 if entry["mode"] == "executable" else 0o644)
+    entry_point_scripts(site, folder / "bin", {entry["path"].partition("/")[0] for entry in files})
+    make_relocatable(folder / "bin")
+    _compile(folder)
+    (folder / READY).write_text(environment_id(recipe) + "\n")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).lower()
+
+
+def _compile(folder: Path) -> None:
+    """Write byte code, since the environment is read-only in use; files of other Python versions may fail."""
+    subprocess.run(
+        [str(folder / "bin/python"), "-I", "-m", "compileall", "-q", "-q", "-j", "0", str(folder / "lib")],
+        capture_output=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def _interpreter(version: str) -> Path:
+    known = {one.version: one.path for one in installed_interpreters()}
+    if version not in known:
+        raise ConfigError(
+            f"Python {version} is not installed", where=f"recipe for Python {version}",
+            cause=f"found {', '.join(known) or 'none'}; running {sys.version.split()[0]}",
+            next_step=f"install it (`uv python install {version}`, pyenv or the system's package), then try again",
+        )  # fmt: skip
+    return known[version]
+
+
+@contextmanager
+def _lock(place: Path) -> Iterator[None]:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with (place.parent / f"{place.name}.lock").open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

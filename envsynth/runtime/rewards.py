@@ -1,0 +1,50 @@
+"""How the components of a grade combine: small pure functions.
+
+Outcome and process stay separate numbers, because a sum lets one pay for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+
+def gate(conditions: Mapping[str, bool]) -> float:
+    """1.0 when every condition on the transcript holds, else 0.0.
+
+    A malformed call ends the rollout with reward 0: GLM-4.5 (arXiv:2508.06471), agentic RL section.
+    """
+    return float(all(conditions.values()))
+
+
+def outcome(checks: Mapping[str, bool]) -> float:
+    """1.0 when every check holds, else 0.0: all or nothing, as in SWE-bench (arXiv:2310.06770).
+
+    Raises:
+        ValueError: there is no check; without one anything would pass.
+    """
+    if not checks:
+        raise ValueError("a verifier without checks would pass anything")
+    return float(all(checks.values()))
+
+
+def process(criteria: Iterable[tuple[str, bool | None]]) -> float | None:
+    """Share of the applicable criteria that were met.
+
+    Args:
+        criteria: class (`essential`, `important`, `optional`, `pitfall`) and verdict of each criterion, where True is
+            good (met, or a pitfall avoided) and None is not applicable.
+
+    Returns:
+        0.0 when an essential criterion failed; None when nothing applies.
+    """
+    verdicts = [(kind, met) for kind, met in criteria if met is not None]
+    if not verdicts:
+        return None
+    if any(kind == "essential" and not met for kind, met in verdicts):
+        return 0.0
+    return sum(met for _, met in verdicts) / len(verdicts)
+
+
+def combined(gate: float, outcome: float) -> float:
+    """`reward = gate × outcome`."""
+    return gate * outcome

@@ -1,0 +1,7 @@
+-- The episode database of a workspace. `initial` is attached before this runs.
+CREATE TABLE files (path TEXT PRIMARY KEY, role TEXT NOT NULL, status TEXT NOT NULL, added INTEGER NOT NULL, removed INTEGER NOT NULL) STRICT;
+CREATE TABLE reference_files (path TEXT PRIMARY KEY, role TEXT NOT NULL, status TEXT NOT NULL, added INTEGER NOT NULL, removed INTEGER NOT NULL) STRICT;
+CREATE TABLE tests (id TEXT NOT NULL, list TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL, PRIMARY KEY (list, id)) STRICT;
+CREATE TABLE trace (turn INTEGER PRIMARY KEY, tool TEXT NOT NULL, arguments TEXT NOT NULL, ok INTEGER NOT NULL, result TEXT NOT NULL, error TEXT, cost REAL NOT NULL) STRICT;
+CREATE TABLE answer (key TEXT PRIMARY KEY, value TEXT) STRICT;
+CREATE TABLE initial.files (path TEXT PRIMARY KEY, role TEXT NOT NULL, digest TEXT NOT NULL) STRICT;

@@ -1,0 +1,225 @@
+"""Runs a project's tests in a fresh sandbox and says what each of them did.
+
+Which failures are whose. The harness announces itself on standard output and in its report before any file of the
+workspace is read or importable. A run without that announcement says nothing about the code under test and is a
+`problem` of the environment. Everything after it, a crash of the runner included, is the result of the code under
+test: configuration and tests come from the pristine tree, so only the code can have caused it. The announcement on
+standard output cannot be taken back by the code under test, so destroying the report gains it nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import SandboxError, boundary
+from .contract import JSON, Backend, ExecResult, Limits, Mount, Sandbox, SandboxSpec
+from .recipe import environment_mounts, environment_variables
+from .testkeys import normalised_key
+from .testreport import Parsed, TestResult, merged, parse_report, read_report
+
+__all__ = ["TestReport", "TestResult", "run_tests"]
+
+HARNESS = "/envsynth/harness"
+REPORT = "/envsynth-report.jsonl"
+TAIL_BYTES = 4000
+RESTARTS = 5
+"""So many tests of a run may end the test process; the run goes on after each without it."""
+TEST_S = 60.0
+PROCESSES = 512
+OUTPUT_BYTES = 2**20
+
+
+class TestReport(NamedTuple):
+    """One run of the tests."""
+
+    complete: bool
+    """Whether the runner finished and every announced test ended; else unreported tests are absent, never passed."""
+    exit_code: int | None
+    """The runner's own exit status where it was reported, else the process's."""
+    results: tuple[TestResult, ...]
+    problem: str
+    """Why the run says nothing about the code under test; empty when it does."""
+    timed_out: bool
+    output_tail: str
+    wall_s: float
+    """Seconds, of the sandboxed command."""
+    cpu_s: float
+    """Seconds of the whole process tree."""
+
+
+def run_tests(  # noqa: PLR0913  # the three places of content (layers, files, removed) are one thought
+    backend: Backend,
+    command: JSON,
+    *,
+    environment: Path,
+    layers: Sequence[Path],
+    files: Mapping[str, tuple[bytes, str]] | None = None,
+    removed: Sequence[str] = (),
+    scratch: Path | None = None,
+    collect_only: bool = False,
+) -> TestReport:
+    """Run the tests once, in a sandbox of their own.
+
+    A test that ends the process, or hangs, has failed; a new process in a fresh sandbox goes on with the tests that
+    had not run, so that one crash says nothing about the others.
+
+    Args:
+        backend: what opens the sandbox.
+        command: document of a `TestCommand`.
+        environment: host folder of the interpreter environment.
+        layers: host folders that make the workspace, the lowest first.
+        files: content and mode (`file`, `executable`, `symlink`) of paths laid over the layers before anything runs.
+        removed: paths taken away before anything runs; one that is also in `files` stays.
+        scratch: host folder for temporary files.
+        collect_only: list the tests without running them; every one of them is then absent.
+
+    Raises:
+        SandboxError: the sandbox could not be opened or used.
+    """
+    place = _Place(backend, environment, tuple(layers), files or {}, tuple(removed), scratch)
+    report, running = _run_once(place, command, collect_only, ())
+    for _ in range(RESTARTS):
+        left = float(command["timeout_s"]) - report.wall_s
+        if running is None or report.timed_out or report.problem or left <= 0:
+            break
+        report = report._replace(results=merged(report.results, [_ended_the_process(running, report)]))
+        settled = [result.id for result in report.results if result.status != "absent"]
+        following, running = _run_once(place, {**command, "timeout_s": left}, collect_only, settled)
+        report = _together(report, following)
+    return report
+
+
+class _Place(NamedTuple):
+    """What a run's sandboxes are made of."""
+
+    backend: Backend
+    environment: Path
+    layers: tuple[Path, ...]
+    files: Mapping[str, tuple[bytes, str]]
+    removed: tuple[str, ...]
+    scratch: Path | None
+
+
+def _run_once(
+    place: _Place, command: JSON, collect_only: bool, settled: Sequence[str]
+) -> tuple[TestReport, str | None]:
+    """One process over the tests that are not settled; also the test that ended it, where one did."""
+    nonce = secrets.token_hex(16)
+    with (
+        boundary(SandboxError, "the tests could not be started", where=str(place.environment)),
+        tempfile.TemporaryDirectory(prefix="tests-", dir=place.scratch) as folder,
+    ):
+        file = Path(folder, "report.jsonl")
+        file.touch()
+        upper = _lay(place.files, Path(folder, "files"))
+        spec = SandboxSpec(
+            layers=(*place.layers, *upper),
+            mounts=(
+                *environment_mounts(place.environment),
+                Mount(Path(__file__).parent / "harness", HARNESS),
+                Mount(file, REPORT, writable=True),
+            ),
+            scratch=place.scratch,
+        )
+        sandbox = place.backend.open(spec)
+        try:
+            for path in place.removed:
+                if path not in place.files:
+                    sandbox.remove(path)
+            result = _execute(sandbox, command, nonce, collect_only=collect_only, settled=settled)
+        finally:
+            sandbox.close()
+        parsed = parse_report(read_report(file), nonce)
+        return _report(result, parsed, nonce), parsed.running
+
+
+def _ended_the_process(name: str, report: TestReport) -> TestResult:
+    """What is recorded of a test that never ended."""
+    hung = report.exit_code == 128 + signal.SIGALRM
+    message = "did not end within the time of one test" if hung else "ended the test process"
+    return TestResult(normalised_key(name), name, "failed", f"{message} (exit code {report.exit_code})", 0)
+
+
+def _together(earlier: TestReport, later: TestReport) -> TestReport:
+    """A run and the one that went on where it stopped."""
+    return later._replace(
+        results=merged(earlier.results, later.results),
+        output_tail=(earlier.output_tail + later.output_tail)[-2 * TAIL_BYTES :],
+        wall_s=earlier.wall_s + later.wall_s,
+        cpu_s=earlier.cpu_s + later.cpu_s,
+    )
+
+
+def _lay(files: Mapping[str, tuple[bytes, str]], folder: Path) -> tuple[Path, ...]:
+    """Write files into a layer of their own, which also covers whatever else stands at their paths below."""
+    if not files:
+        return ()
+    folder.mkdir()
+    for path, (content, mode) in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if mode == "symlink":
+            target.symlink_to(os.fsdecode(content))
+            continue
+        target.write_bytes(content)
+        target.chmod(0o755 if mode == "executable" else 0o644)
+    return (folder,)
+
+
+def _execute(sandbox: Sandbox, command: JSON, nonce: str, *, collect_only: bool, settled: Sequence[str]) -> ExecResult:
+    """Start the harness in the workspace."""
+    config = {
+        "nonce": nonce,
+        "report": sandbox.path(REPORT),
+        "runner": command["runner"],
+        "targets": list(command["targets"]),
+        "arguments": list(command.get("arguments", ())),
+        "roots": list(command.get("roots", (".",))),
+        "modules": list(command.get("modules", ())),
+        "collect_only": collect_only,
+        "skip": list(settled),
+        "test_s": float(command.get("test_timeout_s", TEST_S)),
+    }
+    variables = environment_variables(sandbox, command)
+    # The project's folders reach the import path only after the harness is ready; it sets this for its children.
+    variables.pop("PYTHONPATH", None)
+    return sandbox.exec(
+        [sandbox.path("/env") + "/bin/python", "-s", "-B", sandbox.path(HARNESS) + "/main.py"],
+        limits=Limits(
+            wall_s=float(command["timeout_s"]), memory_bytes=int(command["memory_bytes"]), processes=PROCESSES,
+            output_bytes=OUTPUT_BYTES,
+        ),
+        variables=variables,
+        stdin=json.dumps(config).encode("ascii"),
+    )  # fmt: skip
+
+
+def _report(result: ExecResult, parsed: Parsed, nonce: str) -> TestReport:
+    """Put what the process did and what the report says together."""
+    greeting = f"envsynth-ready {nonce}\n".encode()
+    announced = result.stdout.startswith(greeting)
+    tail = (result.stdout.removeprefix(greeting)[-TAIL_BYTES:] + result.stderr[-TAIL_BYTES:]).decode(
+        "utf-8", "backslashreplace"
+    )
+    ready = announced or parsed.ready
+    problem = ""
+    if not ready:
+        said = " ".join(tail.split())[-300:] or f"exit code {result.exit_code}, ended by {result.ended_by}"
+        problem = f"the test harness did not start: {said}"
+    return TestReport(
+        complete=ready and parsed.complete and result.ended_by == "exit",
+        exit_code=result.exit_code if parsed.status is None else parsed.status,
+        results=parsed.results if ready else (),
+        problem=problem,
+        timed_out=result.ended_by == "wall",
+        output_tail=tail,
+        wall_s=result.wall_s,
+        cpu_s=result.cpu_s,
+    )

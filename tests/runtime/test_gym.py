@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import tiny_task as tiny
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+from envsynth.errors import SandboxError
+from envsynth.runtime.contract import Grade, ToolResult
+from envsynth.runtime.gym import MAX_ACTION, ToolEnv, parse_action
+from envsynth.runtime.workspace import open_task
+
+
+class FakeEpisode:
+    """Ends at `submit`, at a malformed action, or after two calls; `broken` names the call at which it fails."""
+
+    def __init__(self, broken: str = "") -> None:
+        self.broken = broken
+        self.calls = 0
+        self.closed = False
+
+    def reset(self, seed: int = 0) -> str:
+        self._fail_at("reset")
+        self.calls = 0
+        return "do 漢字\x00"
+
+    def tools(self) -> list:
+        return [{"name": "submit"}]
+
+    def call(self, tool: str, arguments: dict) -> ToolResult:
+        self._fail_at("call")
+        self.calls += 1
+        return ToolResult(True, {"tool": tool, **arguments}, "", tool == "submit" or self.calls > 2)
+
+    def malformed(self, text: str) -> ToolResult:
+        return ToolResult(False, None, "the action is not a tool call", True)
+
+    def grade(self) -> Grade:
+        self._fail_at("grade")
+        return Grade(1.0, 1.0, None, 1.0, {"a": True}, {}, {}, {})
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _fail_at(self, call: str) -> None:
+        if call == self.broken:
+            raise SandboxError("the environment failed")
+
+
+def fake_env(broken: str = "") -> ToolEnv:
+    return ToolEnv(lambda: FakeEpisode(broken), task_id="t", max_turns=2)
+
+
+def action(tool: str, **arguments: object) -> str:
+    return json.dumps({"tool": tool, "arguments": arguments})
+
+
+def test_an_episode_is_played_to_its_reward() -> None:
+    env = fake_env()
+    observation, info = env.reset(seed=1)
+    assert observation == {"text": "do \\u6f22\\u5b57\\x00", "turn": 0}
+    assert info == {"task_id": "t", "tools": [{"name": "submit"}]}
+    observation, reward, terminated, truncated, info = env.step(action("look", at="x"))
+    assert observation == {"text": "tool: look\nat: x", "turn": 1}
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert info == {"task_id": "t", "ok": True, "error": ""}
+    *_, reward, terminated, truncated, info = env.step(action("submit"))
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert info["grade"]["checks"] == {"a": True}
+    with pytest.raises(ResetNeeded):
+        env.step(action("submit"))
+    env.reset()
+    assert env.step(action("look"))[1:4] == (0.0, False, False)
+
+
+def test_overdrawing_the_budget_truncates() -> None:
+    env = fake_env()
+    env.reset()
+    steps = [env.step(action("look")) for _ in range(3)]
+    assert [(terminated, truncated) for _, _, terminated, truncated, _ in steps] == [(False, False)] * 2 + [
+        (False, True)
+    ]
+    assert steps[-1][0] in env.observation_space
+
+
+@pytest.mark.parametrize("broken", ["reset", "call", "grade"])
+def test_an_environments_failure_is_raised_and_never_a_reward(broken: str) -> None:
+    env = fake_env(broken)
+    if broken != "reset":
+        env.reset()
+    with pytest.raises(SandboxError):
+        env.reset() if broken == "reset" else env.step(action("submit"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not JSON"), ("{", "not JSON"), ("[" * 100_000, "not JSON"), ('{"tool": NaN}', "not JSON"),
+        ("9" * 5000, "not JSON"), ("[]", "not an object"), ('{"tool": 1}', "not an object"),
+        ('{"tool": "a", "arguments": []}', "no object"), ('{"tool": "a", "extra": 1}', "other fields"),
+        (" " * (MAX_ACTION + 1), "longer than"), (None, "not a text"),
+    ],
+)  # fmt: skip
+def test_what_is_no_tool_call_ends_the_episode(text: str, why: str) -> None:
+    assert why in parse_action(text)
+    env = fake_env()
+    env.reset()
+    observation, _, terminated, _, info = env.step(text)
+    assert terminated
+    assert why in info["error"]
+    assert why in observation["text"]
+
+
+def test_arguments_may_be_left_out() -> None:
+    assert parse_action('{"tool": "submit"}') == {"tool": "submit", "arguments": {}}
+
+
+def test_close_frees_the_episode_and_reset_opens_another() -> None:
+    opened = []
+    env = ToolEnv(lambda: opened.append(FakeEpisode()) or opened[-1], task_id="t", max_turns=2)
+    env.close()
+    env.reset()
+    env.reset()
+    env.close()
+    env.close()
+    assert [episode.closed for episode in opened] == [True]
+    env.reset()
+    assert len(opened) == 2
+
+
+def test_gymnasiums_own_checker_is_content_with_a_fake() -> None:
+    check_env(fake_env(), skip_render_check=True)
+
+
+@pytest.mark.sandbox
+def test_gymnasiums_own_checker_is_content_with_a_workspace(cache, backend) -> None:
+    task = tiny.make_task(cache)
+    env = ToolEnv(
+        lambda: open_task(task.document(), cache.get, cache.root, backend, task_id=task.id),
+        task_id=task.id, max_turns=20,
+    )  # fmt: skip
+    check_env(env, skip_render_check=True)
+    env.close()

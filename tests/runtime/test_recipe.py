@@ -1,0 +1,160 @@
+"""Environments: identity, mounts, variables, and rebuilding without a registry."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envsynth.cache import Cache
+from envsynth.errors import ConfigError, SandboxError
+from envsynth.models import FileMode, Recipe, Tree, TreeEntry
+from envsynth.runtime import installer
+from envsynth.runtime.contract import SandboxSpec
+from envsynth.runtime.recipe import ensure_environment, environment_id, environment_mounts, environment_variables
+from envsynth.runtime.scripts import make_relocatable
+from envsynth.sandbox.local import LocalBackend
+
+RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def recipe(cache: Cache, files: dict[str, str], **fields: object) -> Recipe:
+    entries = tuple(
+        TreeEntry(path=path, mode=FileMode.FILE, blob=cache.put(text.encode()), size=len(text))
+        for path, text in files.items()
+    )
+    site = cache.put_tree(Tree(entries=entries)) if entries else None
+    settings = {"language": "python", "interpreter": RUNNING, "requirements": (), "newest": "2024-01-01", "site": site}
+    return Recipe.model_validate(settings | fields)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+def test_the_id_is_the_models_digest(cache: Cache) -> None:
+    one = recipe(cache, {}, requires=">=3.8 # é")
+    assert environment_id(one.document()) == one.digest()
+
+
+def test_build_reuse_and_scripts(cache: Cache) -> None:
+    files = {
+        "tool-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tool\nVersion: 1.0\n",
+        "tool-1.0.dist-info/entry_points.txt": "[console_scripts]\nthe-tool = tool:main\nodd = not a target\n",
+        "tool.py": "def main():\n    print('hello')\n",
+    }
+    one = recipe(cache, files, requirements=("tool==1.0",))
+    notes: list[str] = []
+    place = ensure_environment(one.document(), cache.get, cache.root, note=notes.append)
+    assert place == cache.root / "environments" / one.digest()
+    assert ensure_environment(one.document(), cache.get, cache.root, note=notes.append) == place
+    assert len(notes) == 1
+    moved = place.parent / "moved"
+    moved.symlink_to(place)
+    done = subprocess.run([str(moved / "bin/the-tool")], capture_output=True, check=True)
+    assert done.stdout == b"hello\n"
+    assert not (place / "bin/odd").exists()
+    assert list(place.glob("lib/python3*/site-packages/__pycache__/tool.*.pyc"))
+
+
+def test_a_half_built_environment_is_built_again(cache: Cache) -> None:
+    one = recipe(cache, {})
+    half = cache.root / "environments" / one.digest()
+    half.mkdir(parents=True)
+    (half / "rubbish").write_text("")
+    place = ensure_environment(one.document(), cache.get, cache.root, note=lambda _: None)
+    assert not (place / "rubbish").exists()
+    assert (place / "bin/python").exists()
+    assert [path.name for path in place.parent.iterdir() if not path.name.endswith(".lock")] == [one.digest()]
+
+
+def test_an_interpreter_that_is_not_installed(cache: Cache) -> None:
+    with pytest.raises(ConfigError, match=r"Python 3\.99 is not installed.*Next: install it"):
+        ensure_environment(recipe(cache, {}, interpreter="3.99").document(), cache.get, cache.root, note=print)
+
+
+def test_mounts_reach_the_interpreter_through_every_link(tmp_path: Path) -> None:
+    real = tmp_path / "pythons/3.11.9"
+    (real / "bin").mkdir(parents=True)
+    (real / "bin/python3.11").write_text("")
+    (tmp_path / "pythons/3.11").symlink_to("3.11.9")
+    environment = tmp_path / "env"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin/python3").symlink_to(tmp_path / "pythons/3.11/bin/python3.11")
+    (environment / "bin/python").symlink_to("python3")
+    found = {mount.target: mount.source for mount in environment_mounts(environment)}
+    assert found == {
+        "/env": environment,
+        str(tmp_path / "pythons/3.11"): tmp_path / "pythons/3.11",
+        str(real): real,
+    }
+    (environment / "bin/python").unlink()
+    (environment / "bin/python").symlink_to("/usr/bin/python3")
+    assert {mount.target for mount in environment_mounts(environment)} == {"/env"}
+
+
+def test_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_HOST", "1")
+    layer = tmp_path / "layer"
+    layer.mkdir()
+    mounts = environment_mounts(Path(sys.prefix))
+    sandbox = LocalBackend().open(SandboxSpec(layers=(layer,), mounts=mounts, scratch=tmp_path))
+    try:
+        found = environment_variables(sandbox, {"roots": ["src", "."], "variables": [["TZ", "Asia/Seoul"]]})
+        assert found["PATH"].startswith(sandbox.path("/env") + "/bin:")
+        assert found["PYTHONPATH"] == os.pathsep.join([f"{sandbox.workdir}/src", sandbox.workdir])
+        assert (found["TZ"], found["PYTHONHASHSEED"], found["LANG"]) == ("Asia/Seoul", "0", "C.UTF-8")
+        assert "SECRET_OF_THE_HOST" not in found
+    finally:
+        sandbox.close()
+
+
+def test_absolute_interpreter_lines_become_relocatable(tmp_path: Path) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    (tmp_path / "tool").write_text(f"#!{tmp_path}/python3.11\nprint('ran')\n")
+    (tmp_path / "tool").chmod(0o755)
+    (tmp_path / "shell").write_text("#!/bin/sh\n")
+    make_relocatable(tmp_path)
+    assert subprocess.run([str(tmp_path / "tool")], capture_output=True, check=True).stdout == b"ran\n"
+    assert (tmp_path / "shell").read_text() == "#!/bin/sh\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "retryable", "word"),
+    [
+        ("error: Request failed\n cause: dns error: failed to lookup address information", True, "cannot be reached"),
+        ("Failed to fetch: tcp connect error: Connection refused (os error 111)", True, "cannot be reached"),
+        ("invalid peer certificate: UnknownIssuer", True, "cannot be reached"),
+        ("No solution found when resolving dependencies: nosuch was not found", False, "nosuch was not found"),
+        ("failed to write: No space left on device (os error 28)", False, "no space left"),
+    ],
+)
+def test_what_installers_say_is_classified(said: str, retryable: bool, word: str) -> None:
+    error = installer.failure("it was not installed", said)
+    assert error.retryable is retryable
+    assert word in str(error)
+    assert "\n" not in str(error)
+
+
+def test_an_installer_that_hangs_is_retryable() -> None:
+    with pytest.raises(SandboxError, match="no end after") as caught:
+        installer.run([sys.executable, "-c", "import threading; threading.Event().wait()"], 0.5, "hung")
+    assert caught.value.retryable
+
+
+def test_an_unreachable_registry_is_named(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Port 9 of the own machine answers nobody; no name is looked up.
+    for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("UV_NO_CACHE", "1")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    one = recipe(cache, {}, requirements=("no-such-distribution==1.0",))
+    with pytest.raises(SandboxError, match=r"package registry: .*cannot be reached") as caught:
+        ensure_environment(one.document(), cache.get, cache.root, note=lambda _: None)
+    assert caught.value.retryable
+    assert not (cache.root / "environments" / one.digest()).exists()
