@@ -1,0 +1,129 @@
+"""The Python plug-in: the class that the pipeline sees."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from envsynth.errors import SandboxError, SourceError, boundary
+from envsynth.languages.python.layout import collection_targets, files_with_tests
+from envsynth.languages.python.prepare import Builder, Solution, command_for
+from envsynth.languages.python.project import Project
+from envsynth.languages.python.roles import RULES
+from envsynth.models import (
+    Cost,
+    Recipe,
+    Role,
+    RoleRule,
+    Source,
+    TestRecord,
+    TestRun,
+    TestStatus,
+    Tree,
+    Workspace,
+    role_of,
+)
+from envsynth.protocols import Context, Prepared
+from envsynth.runtime.recipe import ensure_environment
+from envsynth.runtime.testrun import run_tests
+
+GUARDED = (Role.TEST, Role.CONFIG)
+
+
+class Python:
+    """Python projects tested by pytest or unittest."""
+
+    name = "python"
+    version = "1"
+
+    def detect(self, tree: Tree) -> bool:
+        """Whether a tree has Python packaging, or Python files with tests among them."""
+        paths = tree.by_path
+        if any(name in paths for name in ("pyproject.toml", "setup.py", "setup.cfg")):
+            return any(path.endswith(".py") for path in paths)
+        return bool(files_with_tests(Project(tree, lambda _: b"")))
+
+    def roles(self) -> tuple[RoleRule, ...]:
+        """What each path is to a solution."""
+        return RULES
+
+    def prepare(self, tree: Tree, *, newest: str, version_hint: str, source: Source, context: Context) -> Prepared:
+        """Find or build the environment of a project as of a date.
+
+        Raises:
+            SourceError: no installed interpreter fits, or under no recipe a test can be collected.
+            SandboxError: the registry cannot be reached, the disk is full, or the sandbox failed.
+        """
+        began = time.perf_counter()
+        project = Project(tree, context.blobs.get)
+        builder = Builder(project, newest, version_hint, source, context)
+        made = False
+
+        def make() -> str:
+            nonlocal made
+            made = True
+            return builder.solve_to_json()
+
+        if not collection_targets(project):
+            raise SourceError(
+                "there are no tests", where=source.uri, cause="no file named test_*.py, *_test.py or tests.py",
+                next_step="leave the source out",
+            )  # fmt: skip
+        with boundary(SandboxError, "the environment could not be prepared", where=source.uri):
+            solution = Solution.from_json(context.remember("python-solution", builder.key(), make), source.uri)
+            environment = self.environment(solution.recipe, context)
+            generated = Tree(entries=tuple(one for one in solution.generated.entries if not project.has(one.path)))
+            whole = Project(tree.overlay(generated), context.blobs.get)
+            command = command_for(whole, solution, environment)
+        size = sum(path.lstat().st_size for path in environment.rglob("*")) if made else 0
+        cost = Cost(wall_s=time.perf_counter() - began, disk_bytes=size, cached=not made)
+        return Prepared(path=environment, recipe=solution.recipe, command=command, generated=generated, cost=cost)
+
+    def environment(self, recipe: Recipe, context: Context) -> Path:
+        """The host folder of an environment, rebuilt from its recipe where it is gone."""
+        return ensure_environment(recipe.document(), context.blobs.get, context.cache_dir, note=context.note)
+
+    def run_tests(self, workspace: Workspace, tree: Tree, *, source: Source, context: Context) -> TestRun:
+        """Run the tests once on a solution tree, the hidden files laid over."""
+        graded = graded_tree(workspace, tree, context)
+        base = context.blobs.get_tree(workspace.tree)
+        files = {
+            one.path: (context.blobs.get(one.blob), one.mode.value)
+            for one in graded.entries
+            if base.by_path.get(one.path) != one
+        }
+        report = run_tests(
+            context.backend(source),
+            workspace.command.document(),
+            environment=self.environment(workspace.recipe, context),
+            layers=(context.materialise(base),),
+            files=files,
+            removed=tuple(path for path in base.by_path if path not in graded.by_path),
+        )
+        return TestRun(
+            state="",
+            repeat=0,
+            complete=report.complete,
+            exit_code=report.exit_code,
+            records=tuple(
+                TestRecord(
+                    key=one.key, id=one.id, status=TestStatus(one.status), message=one.message, line=one.line
+                )
+                for one in report.results
+            ),
+            problem=report.problem,
+            timed_out=report.timed_out,
+            output_tail=report.output_tail,
+            cost=Cost(wall_s=report.wall_s, cpu_s=report.cpu_s),
+        )  # fmt: skip
+
+
+def graded_tree(workspace: Workspace, tree: Tree, context: Context) -> Tree:
+    """The solution's own files, with tests and configuration from the hidden tree.
+
+    A path of role test or config that the hidden tree lacks is absent, unless the task allows it.
+    """
+    free = frozenset(workspace.allowed)
+    own = tree.select(lambda path: path in free or role_of(path, workspace.roles) not in GUARDED)
+    hidden = context.blobs.get_tree(workspace.hidden).select(lambda path: path not in free)
+    return own.overlay(hidden)
