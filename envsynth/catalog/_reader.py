@@ -1,0 +1,242 @@
+"""Reading a catalog."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+from pydantic import JsonValue
+
+from envsynth.catalog._connection import Connection, connect, translated
+from envsynth.catalog._dump import logical_content
+from envsynth.catalog._rows import to_outcome, to_run, to_task, to_verdict
+from envsynth.catalog._sql import statements
+from envsynth.catalog.blobs import CatalogBlobs
+from envsynth.catalog.reports import CatalogStats, QueryResult, SourceCost, SourceFlicker
+from envsynth.errors import ConfigError
+from envsynth.models import (
+    FunnelRow,
+    Outcome,
+    Task,
+    TestRun,
+    Verdict,
+)  # fmt: skip
+from envsynth.protocols import BlobStore
+
+__all__ = ["CatalogReader"]
+
+_ASKED_WRONGLY = (
+    duckdb.ProgrammingError,
+    duckdb.DataError,
+    duckdb.PermissionException,
+    duckdb.InvalidInputException,
+    duckdb.TransactionException,
+)
+
+
+class CatalogReader:
+    """What can be asked of an open catalog; a context manager."""
+
+    def __init__(self, connection: Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+        self._blobs = CatalogBlobs(connection, path)
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool = False) -> Self:
+        """Open a catalog; made where there is none, brought up to date where it is older.
+
+        Raises:
+            ConfigError: there is none, and `read_only`.
+            CatalogLocked: another process has it open.
+            CatalogSchemaMismatch: a newer version wrote it.
+            CatalogError: it is no catalog, or damaged.
+        """
+        return cls(connect(path.absolute(), read_only=read_only), path.absolute())
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def blobs(self) -> BlobStore:
+        """The contents kept here: exports need nothing else."""
+        return self._blobs
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def tasks(self, where: str = "") -> list[Task]:
+        """Admitted tasks, by id.
+
+        Args:
+            where: SQL condition over the view `task`, such as `fail_to_pass >= 2 AND source LIKE '%boltons%'`.
+
+        Raises:
+            ConfigError: the condition is not SQL over that view.
+        """
+        ids = self.task_ids(where)
+        with translated(self.path, "the tasks cannot be read"):
+            return [to_task(*row) for row in self._run("read", "tasks", {"ids": ids})]
+
+    def task_ids(self, where: str = "") -> list[str]:
+        """Ids of the tasks that `tasks` returns, without reading them."""
+        condition = where.strip() or "true"
+        # The line breaks end any comment in the condition.
+        result = self.query(f"SELECT id FROM task WHERE (\n{condition}\n) ORDER BY id")
+        return [row[0] for row in result.rows]
+
+    def tasks_of(self, keys: Sequence[str]) -> list[Task]:
+        """The tasks among these leads, by id."""
+        with translated(self.path, "the tasks cannot be read"):
+            return [to_task(*row) for row in self._run("read", "tasks_of", {"keys": list(keys)})]
+
+    def task(self, task_id: str) -> Task:
+        """A task by id, or by any beginning of it that fits one only.
+
+        Raises:
+            ConfigError: none or several fit.
+        """
+        with translated(self.path, "the task cannot be read"):
+            rows = self._run("read", "task", {"name": task_id})
+        if len(rows) == 1:
+            return to_task(*rows[0])
+        outcome = self.outcome(task_id)
+        if outcome.task is None:
+            raise ConfigError(
+                f"the lead was {outcome.status.value} ({outcome.reason}): there is no task", where=task_id,
+                next_step=f"envsynth catalog show {task_id}",
+            )  # fmt: skip
+        return outcome.task
+
+    def outcome(self, name: str) -> Outcome:
+        """Everything of one lead, by task id, lead key or commit, or by a beginning that fits one only.
+
+        Raises:
+            ConfigError: none or several fit.
+        """
+        return next(self.outcomes([self._key(name)]))
+
+    def outcomes(self, keys: Sequence[str] | None = None) -> Iterator[Outcome]:
+        """Outcomes by lead key, in order of their keys; None: all."""
+        with translated(self.path, "the outcomes cannot be read"):
+            wanted = [row[0] for row in self._run("read", "leads", {})] if keys is None else list(keys)
+            for start in range(0, len(wanted), 50):
+                yield from self._outcomes(wanted[start : start + 50])
+
+    def _outcomes(self, keys: list[str]) -> Iterator[Outcome]:
+        runs: dict[tuple[str, int], list[TestRun]] = defaultdict(list)
+        for row in self._rows("runs", keys):
+            runs[row["lead"], row["verdict"]].append(to_run(row))
+        verdicts: dict[str, list[Verdict]] = defaultdict(list)
+        for row in self._rows("verdicts", keys):
+            verdicts[row["lead"]].append(to_verdict(row, runs[row["lead"], row["position"]]))
+        for row in self._rows("outcomes", keys):
+            yield to_outcome(row, verdicts[row["lead"]])
+
+    def query(self, sql: str) -> QueryResult:
+        """Answer one SELECT; nothing can be changed by it.
+
+        Raises:
+            ConfigError: it is not one SELECT, or DuckDB cannot answer it.
+        """
+        with self._asked():
+            parsed = self._connection.extract_statements(sql)
+            if len(parsed) != 1 or parsed[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+                raise ConfigError("not one SELECT statement", where="sql", cause="the catalog's SQL only reads")
+            self._connection.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                cursor = self._connection.execute(parsed[0])
+                columns = tuple(column[0] for column in cursor.description or ())
+                return QueryResult(columns, cursor.fetchall())
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def funnel(self, keys: Sequence[str]) -> list[FunnelRow]:
+        """How these leads ended, by source, status and reason."""
+        with translated(self.path, "the catalog cannot be read"):
+            return [_funnel_row(row) for row in self._run("read", "funnel_of", {"keys": list(keys)})]
+
+    def stats(self) -> CatalogStats:
+        """The catalog in figures."""
+        with translated(self.path, "the catalog cannot be read"):
+            leads, builds, blob_bytes, blobs, wall_s, cpu_s, disk = self._run("read", "stats_totals", {})[0]
+            funnel = [_funnel_row(row) for row in self._run("read", "stats_funnel", {})]
+            flicker = [SourceFlicker(source=row[0], tests=row[1]) for row in self._run("read", "stats_flicker", {})]
+            costs = [
+                SourceCost(source=source, tasks=tasks, wall_s=wall, cpu_s=cpu, disk_bytes=size)
+                for source, tasks, wall, cpu, size in self._run("read", "stats_cost", {})
+            ]
+        statuses: Counter[str] = Counter()
+        for row in funnel:
+            statuses[row.status] += row.leads
+        return CatalogStats(
+            builds=builds, leads=leads, statuses=dict(statuses), funnel=tuple(funnel), flicker=tuple(flicker),
+            costs=tuple(costs), wall_s=wall_s, cpu_s=cpu_s, disk_bytes=disk, blobs=blobs, blob_bytes=blob_bytes,
+            file_bytes=self.path.stat().st_size,
+        )  # fmt: skip
+
+    def dump(self) -> dict[str, JsonValue]:
+        """What the catalog says, canonical: equal for two catalogs of the same work, in whatever order it was done.
+
+        Moments, costs, build numbers and printed output are left out; contents that are named but not there are
+        listed under `missing`.
+        """
+        with translated(self.path, "the catalog cannot be read"):
+            sources: list[JsonValue] = [list(row) for row in self._run("read", "sources", {})]
+            return logical_content(self.outcomes(), sources, self._blobs)
+
+    # --- statements ----------------------------------------------------------------------------------------
+
+    def _run(self, file: str, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statements(file)[name], parameters).fetchall()
+
+    def _rows(self, name: str, keys: list[str]) -> list[dict[str, Any]]:
+        cursor = self._connection.execute(statements("read")[name], {"keys": keys})
+        columns = [column[0] for column in cursor.description or ()]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+    def _key(self, name: str) -> str:
+        with translated(self.path, "the catalog cannot be read"):
+            found = self._run("read", "keys_of", {"name": name}) or self._run("read", "keys_like", {"name": name})
+            if len(found) == 1:
+                return str(found[0][0])
+            known = [row[0] for row in self._run("read", "task_ids", {})]
+        close = get_close_matches(name, known, n=1)
+        raise ConfigError(
+            f"{len(found)} leads begin with {name!r}" if found else f"there is no task or lead {name!r}",
+            where=str(self.path), cause=f"did you mean {close[0]}?" if close else "", next_step="envsynth catalog ls",
+        )  # fmt: skip
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """A person's SQL: what DuckDB has against it is a usage error."""
+        try:
+            yield
+        except _ASKED_WRONGLY as exc:
+            text = " ".join(str(exc).split("\n\nLINE")[0].split())
+            raise ConfigError(
+                f"the SQL cannot be answered: {text[:300]}", where="sql",
+                next_step="envsynth catalog sql --help lists the views and their columns",
+            ) from exc  # fmt: skip
+        except duckdb.Error as exc:
+            with translated(self.path, "the SQL cannot be answered"):
+                raise exc
+
+
+def _funnel_row(row: tuple[Any, ...]) -> FunnelRow:
+    source, status, reason, leads = row
+    return FunnelRow(source=source, status=status, reason=reason, leads=leads)

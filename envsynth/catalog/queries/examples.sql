@@ -1,0 +1,8 @@
+-- name: Yield by reason
+SELECT status, reason, sum(leads) AS leads FROM funnel GROUP BY ALL ORDER BY leads DESC, status, reason
+
+-- name: Flickering tests by repository
+SELECT source, count(DISTINCT test) AS tests, count(DISTINCT key) AS leads FROM flicker GROUP BY source ORDER BY tests DESC, source
+
+-- name: CPU seconds per admitted task
+SELECT source, tasks, round(cpu_s_per_task, 1) AS cpu_s_per_task FROM cost_per_task ORDER BY source

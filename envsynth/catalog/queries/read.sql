@@ -1,0 +1,81 @@
+-- name: schema_version
+SELECT max(number) FROM migration
+
+-- name: settled
+SELECT lead, status FROM outcome WHERE lead IN (SELECT unnest($keys)) AND ladder = $ladder AND status <> 'owed'
+
+-- name: tasks
+SELECT outcome.admitted, outcome.candidate FROM outcome WHERE outcome.task IN (SELECT unnest($ids)) ORDER BY outcome.task
+
+-- name: task
+SELECT admitted, candidate FROM outcome WHERE task = $name
+
+-- name: tasks_of
+SELECT admitted, candidate FROM outcome
+WHERE task IS NOT NULL AND lead IN (SELECT unnest($keys)) ORDER BY task
+
+-- name: funnel_of
+SELECT source, status::VARCHAR, reason, count(*) FROM outcome WHERE lead IN (SELECT unnest($keys))
+GROUP BY source, status, reason ORDER BY source, status, count(*) DESC, reason
+
+-- name: task_ids
+SELECT task FROM outcome WHERE task IS NOT NULL ORDER BY task
+
+-- name: keys_of
+SELECT lead FROM outcome WHERE task = $name OR lead = $name ORDER BY lead
+
+-- name: keys_like
+SELECT lead FROM outcome
+WHERE starts_with(task, $name) OR (len($name) >= 6 AND (starts_with(lead, $name) OR starts_with(ref, $name)))
+ORDER BY lead
+
+-- name: leads
+SELECT lead FROM outcome ORDER BY lead
+
+-- name: outcomes
+SELECT lead, ladder, problem, lead_document, candidate, dropped, admitted, wall_s, cpu_s, disk_bytes, cached
+FROM outcome WHERE lead IN (SELECT unnest($keys)) ORDER BY lead
+
+-- name: verdicts
+SELECT lead, position, validator, version, status, findings, evidence, tests, wall_s, cpu_s, disk_bytes, cached
+FROM verdict WHERE lead IN (SELECT unnest($keys)) ORDER BY lead, position
+
+-- name: runs
+SELECT
+    lead, verdict, position, state, repeat, complete, exit_code, problem, timed_out, output_tail,
+    keys, statuses, details, wall_s, cpu_s, disk_bytes, cached
+FROM run JOIN roster ON roster.digest = run.roster
+WHERE lead IN (SELECT unnest($keys)) ORDER BY lead, verdict, position
+
+-- name: blob
+SELECT content FROM blob WHERE digest = $digest
+
+-- name: blobs
+SELECT digest, content FROM blob WHERE digest IN (SELECT unnest($digests))
+
+-- name: known_blobs
+SELECT digest FROM blob WHERE digest IN (SELECT unnest($digests))
+
+-- name: all_blobs
+SELECT digest FROM blob ORDER BY digest
+
+-- name: candidates
+SELECT candidate FROM outcome WHERE candidate IS NOT NULL
+
+-- name: sources
+SELECT DISTINCT uri, revision, planned FROM source_run ORDER BY ALL
+
+-- name: stats_totals
+SELECT
+    (SELECT count(*) FROM outcome), (SELECT count(*) FROM build), (SELECT coalesce(sum(size), 0)::BIGINT FROM blob),
+    (SELECT count(*) FROM blob), coalesce(sum(wall_s), 0), coalesce(sum(cpu_s), 0), coalesce(sum(disk_bytes), 0)::BIGINT
+FROM outcome
+
+-- name: stats_funnel
+SELECT source, status::VARCHAR, reason, leads FROM funnel ORDER BY source, status, leads DESC, reason
+
+-- name: stats_flicker
+SELECT source, count(DISTINCT test)::BIGINT FROM flicker GROUP BY source ORDER BY source
+
+-- name: stats_cost
+SELECT source, tasks, wall_s, cpu_s, disk_bytes FROM cost_per_task ORDER BY source

@@ -1,0 +1,29 @@
+-- name: task
+-- one row a task: id, source, tier, instruction, numbers of tests, interpreter, commits, sizes, cost
+
+-- name: lead
+-- one row a lead, admitted or not: status, reason, source, ref, title, detail, cost
+
+-- name: verdict
+-- one row a verdict: lead, validator, status, reason, findings, evidence, cost
+
+-- name: test_run
+-- one row a run of the tests: state, repeat, numbers, output_tail, cost
+
+-- name: test_status
+-- one row a test a run: test, id, status, message, line
+
+-- name: flicker
+-- tests that gave different statuses in identical runs: source, test, statuses
+
+-- name: funnel
+-- leads by source, status and reason
+
+-- name: cost_per_task
+-- seconds and bytes by source, altogether and a task
+
+-- name: build
+-- one row a build: when, status, configuration, cost
+
+-- name: source_run
+-- one row a source of a build: revision, number of leads

@@ -1,0 +1,71 @@
+"""What a catalog answers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from envsynth.models.base import Model
+from envsynth.models.report import FunnelRow
+
+__all__ = ["CatalogStats", "MergeReport", "QueryResult", "SourceCost", "SourceFlicker"]
+
+
+class QueryResult(NamedTuple):
+    """A table."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    """Values as DuckDB gives them to Python."""
+
+
+class MergeReport(Model):
+    """What a merge did."""
+
+    added: int = Field(ge=0)
+    """Leads that were new."""
+    replaced: int = Field(ge=0)
+    """Leads of which the other catalog knew more, or later."""
+    kept: int = Field(ge=0)
+    """Leads of the other catalog that were left as they stood here."""
+    tasks: int = Field(ge=0)
+    """Tasks in the catalog now."""
+
+
+class SourceFlicker(Model):
+    """How many tests of a source flicker."""
+
+    source: str
+    tests: int = Field(ge=0)
+
+
+class SourceCost(Model):
+    """What a source's leads took, and how many became tasks."""
+
+    source: str
+    tasks: int = Field(ge=0)
+    wall_s: float = Field(ge=0)
+    cpu_s: float = Field(ge=0)
+    disk_bytes: int = Field(ge=0)
+
+
+class CatalogStats(Model):
+    """A catalog in figures."""
+
+    builds: int = Field(ge=0)
+    leads: int = Field(ge=0)
+    statuses: dict[str, int]
+    """Leads by outcome status."""
+    funnel: tuple[FunnelRow, ...]
+    flicker: tuple[SourceFlicker, ...]
+    costs: tuple[SourceCost, ...]
+    wall_s: float = Field(ge=0)
+    cpu_s: float = Field(ge=0)
+    disk_bytes: int = Field(ge=0)
+    """What the work wrote to disk, over all leads."""
+    blobs: int = Field(ge=0)
+    blob_bytes: int = Field(ge=0)
+    """Uncompressed bytes of all contents."""
+    file_bytes: int = Field(ge=0)
+    """Bytes of the catalog's file."""
