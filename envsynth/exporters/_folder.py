@@ -1,0 +1,93 @@
+"""A pack's folder: written aside, then put in place in one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from envsynth.errors import ExportError, boundary
+
+MANIFEST = "manifest.json"
+
+
+def require_free(out: Path, *, name: str, format_: str) -> None:
+    """Check that a pack may be written to `out`.
+
+    Raises:
+        ExportError: something else than an earlier pack of the same name is there.
+    """
+    if not out.exists() and not out.is_symlink():
+        return
+    if out.is_dir() and not out.is_symlink():
+        found = read_manifest(out)
+        if not any(out.iterdir()) or (found.get("name"), found.get("format")) == (name, format_):
+            return
+    raise ExportError(
+        "the folder holds something else than an earlier pack of this name", where=str(out),
+        next_step="choose another --out, or remove the folder",
+    )  # fmt: skip
+
+
+def read_manifest(pack: Path) -> dict[str, object]:
+    """The manifest of a pack; empty where there is none or it is no JSON object."""
+    try:
+        manifest = json.loads((pack / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def write_pack(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write a pack's files and put the folder in place; an earlier pack there goes away whole.
+
+    Args:
+        out: the pack's folder.
+        files: contents by relative POSIX path.
+
+    Raises:
+        ExportError: the folder cannot be written.
+    """
+    with boundary(ExportError, "the pack cannot be written", where=str(out)):
+        out = out.absolute()
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with _aside(out) as folder:
+            for path, content in sorted(files.items()):
+                target = folder / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+            folder.chmod(0o777 & ~_umask())
+            _swap(folder, out)
+
+
+@contextmanager
+def _aside(out: Path) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}-new-", dir=out.parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _swap(folder: Path, out: Path) -> None:
+    if not out.exists():
+        folder.rename(out)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{out.name}-old-", dir=out.parent))
+    out.rename(old)
+    try:
+        folder.rename(out)
+    except OSError:
+        old.rename(out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,106 @@
+"""Replaying a pack from outside: its own player, in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envsynth.errors import ExportError, SandboxError, boundary
+from envsynth.exporters._folder import MANIFEST, read_manifest
+
+
+class ReplayLine(NamedTuple):
+    """One trajectory played again."""
+
+    task: str
+    label: str
+    expected: float
+    got: float | None
+    """None where the environment failed."""
+    verdict: str
+    """`same`, `differs` or `error`."""
+    error: str
+
+
+class ReplayReport(NamedTuple):
+    """A pack's panel, played again."""
+
+    lines: tuple[ReplayLine, ...]
+    exit_code: int
+    """0: all the same; 1: one differs; 3: the environment failed."""
+    problem: str
+    """Why nothing, or not everything, was played; empty when all was."""
+
+
+def replay(
+    pack: Path, *, task: str = "", sandbox: str = "", progress: Callable[[ReplayLine], None] = lambda _: None
+) -> ReplayReport:
+    """Play a pack's panel with the pack's own code and compare every reward.
+
+    Args:
+        pack: the pack's folder.
+        task: play this one only; empty: all.
+        sandbox: `auto`, `bubblewrap` or `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
+        progress: told each line as it comes.
+
+    Raises:
+        ExportError: the folder is no pack, or its files are not those of its manifest.
+        SandboxError: the player cannot be started.
+    """
+    package = _verified(pack)
+    command = [sys.executable, "-m", f"{package}.replay", "--json"]
+    command += [f"--sandbox={sandbox}"] * bool(sandbox) + ["--", task] * bool(task)
+    # The pack's folder leads the import path whatever this process's own settings say, and stays as it is.
+    variables = {**os.environ, "PYTHONPATH": str(pack.absolute()), "PYTHONDONTWRITEBYTECODE": "1"}
+    lines, problem, last = [], "", ""
+    with (
+        boundary(SandboxError, "the pack's player cannot be started", where=str(pack)),
+        subprocess.Popen(
+            command, cwd=pack, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, encoding="utf-8", errors="replace", env=variables,
+        ) as player,
+    ):  # fmt: skip
+        for text in player.stdout or ():
+            document = _parsed(text)
+            if "verdict" in document:
+                lines.append(ReplayLine(*(document[name] for name in ReplayLine._fields)))
+                progress(lines[-1])
+            problem = str(document.get("problem", problem))
+            last = text.strip() or last
+    code = player.returncode
+    if code not in (0, 1, 2, 3) or (code and not lines and not problem):
+        code, problem = 3, f"the player broke off: {last[:300]}"
+    return ReplayReport(tuple(lines), code, problem)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _verified(pack: Path) -> str:
+    """The pack's package, once every file was found as the manifest has it."""
+    manifest = read_manifest(pack)
+    package, files = manifest.get("package"), manifest.get("files")
+    if not isinstance(package, str) or not package.isidentifier() or not isinstance(files, dict):
+        raise ExportError(
+            "this is no pack", where=str(pack), cause=f"no {MANIFEST} with a package and its files",
+            next_step="name the folder that `envsynth export` wrote",
+        )  # fmt: skip
+    for path, digest in files.items():
+        place = pack / path
+        if not place.is_file() or hashlib.sha256(place.read_bytes()).hexdigest() != digest:
+            raise ExportError(
+                "the pack is damaged", where=str(pack), cause=f"{path} is not as the manifest has it",
+                next_step="export the pack again",
+            )  # fmt: skip
+    return package
