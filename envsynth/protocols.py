@@ -43,9 +43,17 @@ class BlobStore(Protocol):
 class Context(Protocol):
     """What the pipeline lends to plug-ins. Everything it does is cached by content."""
 
-    blobs: BlobStore
-    cache_dir: Path
-    offline: bool
+    @property
+    def blobs(self) -> BlobStore:
+        """Contents by digest."""
+
+    @property
+    def cache_dir(self) -> Path:
+        """Root of the cache, for plug-ins that keep folders of their own."""
+
+    @property
+    def offline(self) -> bool:
+        """Whether the network must not be used."""
 
     def backend(self, source: Source) -> Backend:
         """The sandbox to use for a source's code. Raises SandboxUnavailable with what to do."""

@@ -1,1 +1,1 @@
-"""cli."""
+"""The command line: one file a command; a body parses, makes one library call and renders."""

@@ -1,0 +1,65 @@
+"""What a build says at its end: what it made, where, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import typer
+
+from envsynth.cli._output import clean, heading, print_json, print_table
+from envsynth.config import DEFAULT_CATALOG
+from envsynth.models import BuildReport
+
+
+def print_result(report: BuildReport, *, json: bool) -> None:
+    """Print a build's report."""
+    if json:
+        print_json({"event": "report", **report.document()})
+        return
+    tasks = report.statuses.get("admitted", 0)
+    known = f", {report.reused} of them settled before" if report.reused else ""
+    heading(
+        f"{tasks} tasks admitted of {report.leads} leads{known}, in {report.seconds:.1f} s ({report.cpu_s:.1f} s CPU)"
+    )
+    print_table(
+        ("leads", "status", "reason", "source"),
+        [(row.leads, row.status, row.reason, row.source) for row in report.funnel],
+    )
+    for error in report.errors:
+        typer.echo(f"envsynth: {clean(error)}", err=True)
+    typer.echo(f"\ncatalog  {_shown(report.catalog)}")
+    if report.pack is not None:
+        typer.echo(f"pack     {_shown(report.pack)}")
+    heading("Next")
+    for line in _next_steps(report):
+        typer.echo(f"  {line}")
+
+
+def _next_steps(report: BuildReport) -> list[str]:
+    named = "" if _shown(report.catalog) == str(DEFAULT_CATALOG) else f" --catalog {_quoted(report.catalog)}"
+    steps = [f"envsynth catalog ls{named}"]
+    if report.tasks:
+        steps.append(f"envsynth catalog show {report.tasks[0]}{named}")
+    else:
+        steps.append(f"envsynth catalog ls --leads{named}")
+    if report.statuses.get("owed"):
+        steps.append("the same build command again: it tries what is owed, and nothing else")
+    if report.pack is not None and report.tasks:
+        package = report.pack.name.replace("-", "_")
+        steps += [
+            f"envsynth replay {_quoted(report.pack)}",
+            f"pip install {_quoted(report.pack.absolute())}",
+            f"python -c 'import gymnasium; env = gymnasium.make(\"{package}:{report.tasks[0]}-v0\");"
+            " print(env.reset(seed=0)[0][\"text\"])'",
+        ]  # fmt: skip
+    return steps
+
+
+def _shown(path: Path) -> str:
+    """Relative to the working folder where it is inside."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(_shown(path))

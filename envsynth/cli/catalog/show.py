@@ -1,0 +1,126 @@
+"""envsynth catalog show."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from envsynth.cli._options import CatalogOption, JsonOption
+from envsynth.cli._output import clean, heading
+
+if TYPE_CHECKING:
+    from envsynth.models import Candidate, Outcome, TestLists, Verdict
+
+SHOWN = 10
+"""Lines of a list that are printed without --all."""
+
+
+def show(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Id, lead key or commit, or a beginning of one.")],
+    catalog: CatalogOption = None,
+    patch: Annotated[bool, typer.Option("--patch", help="Print the reference's patch only.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print long lists whole.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show a task, or a lead that became none: what is asked, how it is graded, and why that can be trusted."""
+    from envsynth.catalog import Catalog
+    from envsynth.cli._options import catalog_path
+    from envsynth.cli._output import print_json
+    from envsynth.errors import ConfigError
+
+    with Catalog.open(catalog_path(catalog), read_only=True) as opened:
+        outcome = opened.outcome(task)
+        candidate = outcome.candidate
+        content = b"" if candidate is None else opened.blobs.get(candidate.reference.patch)
+    if json:
+        print_json(outcome.document())
+    elif patch:
+        if candidate is None:
+            raise ConfigError("the lead has no patch: no candidate was made of it", where=task)
+        typer.echo(content, nl=False)
+    else:
+        _header(outcome)
+        if candidate is not None:
+            _candidate(candidate, len(content), everything)
+            _lists(next((v.tests for v in outcome.verdicts if v.tests is not None), None), everything)
+        _verdicts(outcome.verdicts)
+
+
+def _header(outcome: Outcome) -> None:
+    lead = outcome.lead
+    candidate = outcome.candidate
+    heading(f"{candidate.id if candidate else lead.ref}: {outcome.status.value}")
+    _field("why", outcome.reason)
+    if outcome.task is not None:
+        _field("tier", outcome.task.tier.value)
+    _field("source", f"{lead.source} at {lead.revision}")
+    _field("made by", f"{lead.generator} {lead.generator_version}, strategy {lead.strategy}")
+    _field("reference", f"{lead.ref} {lead.title}")
+    _field("lead", lead.key)
+    _field(
+        "cost", f"{outcome.cost.wall_s:.1f} s, {outcome.cost.cpu_s:.1f} s CPU, {outcome.cost.disk_bytes} bytes of disk"
+    )
+    _field("problem", outcome.problem)
+    if outcome.dropped is not None:
+        _field("detail", outcome.dropped.detail)
+
+
+def _candidate(candidate: Candidate, patch_bytes: int, everything: bool) -> None:
+    heading("instruction")
+    typer.echo(clean(candidate.instruction))
+    heading("environment")
+    recipe, command = candidate.environment.recipe, candidate.environment.command
+    _field(
+        "recipe",
+        f"{recipe.language} {recipe.interpreter}, {len(recipe.requirements)} distributions as of {recipe.newest}",
+    )
+    _lines(recipe.requirements, everything)
+    _field("tests", " ".join((command.runner, *command.arguments, *command.targets)))
+    heading("verifier")
+    for check in candidate.verifier.checks:
+        _field(f"check {check.id}", check.sql or check.kind)
+    for criterion in candidate.verifier.rubric:
+        _field(f"{criterion.class_.value} {criterion.id}", criterion.text)
+    _field("reference", f"patch of {patch_bytes} bytes; --patch prints it")
+
+
+def _lists(tests: TestLists | None, everything: bool) -> None:
+    if tests is None:
+        return
+    for name, keys in (
+        ("FAIL_TO_PASS", tests.fail_to_pass), ("PASS_TO_PASS", tests.pass_to_pass), ("flickering", tests.flickering),
+    ):  # fmt: skip
+        if keys:
+            heading(f"{name} ({len(keys)})")
+            _lines(keys, everything)
+
+
+def _verdicts(verdicts: tuple[Verdict, ...]) -> None:
+    heading("verdicts")
+    for verdict in verdicts:
+        typer.echo(f"  {verdict.status.value:8}{verdict.validator} {verdict.version}, {verdict.cost.wall_s:.1f} s")
+        for finding in verdict.findings:
+            where = f" ({finding.where})" if finding.where else ""
+            typer.echo(clean(f"          {finding.rule}: {finding.message}{where}"))
+        if verdict.evidence:
+            typer.echo(clean(f"          {json_module.dumps(verdict.evidence, ensure_ascii=False)}"))
+        for run in verdict.runs:
+            passed = sum(record.status.value == "passed" for record in run.records)
+            note = run.problem or ("" if run.complete else "report incomplete")
+            line = f"          {run.state} {run.repeat + 1}: {passed} of {len(run.records)} passed {note}"
+            typer.echo(clean(line.rstrip()))
+
+
+def _lines(lines: tuple[str, ...], everything: bool) -> None:
+    shown = lines if everything else lines[:SHOWN]
+    for line in shown:
+        typer.echo(clean(f"  {line}"))
+    if len(shown) < len(lines):
+        typer.echo(f"  and {len(lines) - len(shown)} more; --all prints them")
+
+
+def _field(name: str, text: str) -> None:
+    if text:
+        typer.echo(clean(f"  {name:16} {text}"))

@@ -1,0 +1,35 @@
+"""envsynth replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def replay(
+    pack: Annotated[Path, typer.Argument(metavar="PACK", help="Folder of a pack.")],
+    task: Annotated[str, typer.Option("--task", metavar="ID", help="Play this task only.")] = "",
+    sandbox: Annotated[str, typer.Option("--sandbox", help="auto, bubblewrap or local.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """Play a pack's panel with the pack's own code and compare every reward. Exit code 1 when one differs."""
+    from envsynth.cli._output import clean, print_json
+    from envsynth.exporters.replay import ReplayLine
+    from envsynth.exporters.replay import replay as replay_pack
+
+    def show(line: ReplayLine) -> None:
+        if json:
+            print_json(line._asdict())
+        else:
+            got = line.error if line.got is None else f"{line.got:g}"
+            typer.echo(clean(f"{line.verdict:8}{line.task}  {line.label}  expected {line.expected:g}, got {got}"))
+
+    report = replay_pack(pack, task=task, sandbox=sandbox, progress=show)
+    if report.problem:
+        typer.echo(f"envsynth: {pack}: {clean(report.problem)}", err=True)
+    if not json:
+        same = sum(line.verdict == "same" for line in report.lines)
+        typer.echo(f"{same} of {len(report.lines)} rewards are the same")
+    raise typer.Exit(report.exit_code)

@@ -1,0 +1,86 @@
+"""What the pipeline lends to plug-ins: blobs, languages, sandboxes and cached test runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from envsynth import plugins
+from envsynth.cache import Cache
+from envsynth.models import Source, TestRun, Tree, Workspace, digest_of
+from envsynth.protocols import Language
+from envsynth.runtime.contract import Backend
+from envsynth.sandbox import choose
+
+
+class BuildContext:
+    """The one implementation of `protocols.Context`; cheap to make, one a process."""
+
+    def __init__(self, cache_dir: Path, *, sandbox: str = "auto", offline: bool = False) -> None:
+        self.blobs = Cache(cache_dir)
+        self.cache_dir = self.blobs.root
+        self.sandbox = sandbox
+        self.offline = offline
+        self.notes: list[str] = []
+        self._languages: dict[str, Language] = {}
+        self._backends: dict[bool, Backend] = {}
+
+    def backend(self, source: Source) -> Backend:
+        """The sandbox for a source's code.
+
+        Raises:
+            SandboxUnavailable: none works here for this source.
+        """
+        trusted = source.options.trusted
+        if trusted not in self._backends:
+            self._backends[trusted] = choose(self.sandbox, trusted=trusted, where=source.uri)
+            if not self._backends[trusted].isolates:
+                self.note(f"{source.uri}: {self._backends[trusted].warning}")
+        return self._backends[trusted]
+
+    def language(self, name: str) -> Language:
+        """A language plug-in, made once."""
+        if name not in self._languages:
+            plugin: type[Language] = plugins.load("languages", name)
+            self._languages[name] = plugin()
+        return self._languages[name]
+
+    def materialise(self, tree: Tree) -> Path:
+        """A host folder with the tree's files, made once per digest."""
+        return self.blobs.materialise(tree)
+
+    def run_tests(self, workspace: Workspace, tree: Tree, state: str, repeat: int, source: Source) -> TestRun:
+        """A test run in a fresh sandbox, cached by everything that could change it.
+
+        A run that failed for the environment's sake is not kept, so that the next build tries again.
+        """
+        language = self.language(workspace.recipe.language)
+        key = digest_of(
+            {
+                "workspace": workspace.model_dump(mode="json", exclude={"tree"}),
+                "tree": tree.digest(),
+                "language": [language.name, language.version],
+                "sandbox": self.backend(source).name,
+                "repeat": repeat,
+            }
+        )
+        with self.blobs.lock(f"test-run-{key}"):
+            kept = self.blobs.recall("test-runs", key)
+            if kept is not None:
+                run = TestRun.from_json(kept)
+                cost = run.cost.model_copy(update={"cached": True})
+            else:
+                run = language.run_tests(workspace, tree, source=source, context=self)
+                cost = run.cost
+                if not run.problem:
+                    self.blobs.keep("test-runs", key, run.to_json())
+        return run.model_copy(update={"state": state, "repeat": repeat, "cost": cost})
+
+    def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
+        """The JSON text kept for `key`, made once."""
+        return self.blobs.remember(kind, key, make)
+
+    def note(self, message: str) -> None:
+        """Keep one line for the user; the pipeline shows each line once."""
+        if message not in self.notes:
+            self.notes.append(message)

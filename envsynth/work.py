@@ -1,0 +1,142 @@
+"""One unit of work: a lead becomes an outcome. Runs in a worker process; units and results travel as JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from envsynth import admission, plugins
+from envsynth.context import BuildContext
+from envsynth.errors import DiskFull, EnvsynthError, SandboxTimeout, SandboxUnavailable, ValidatorError, boundary
+from envsynth.models import (
+    Candidate,
+    Dropped,
+    Finding,
+    Lead,
+    Model,
+    Outcome,
+    Source,
+    Verdict,
+    VerdictStatus,
+    digest_of,
+)  # fmt: skip
+from envsynth.panel import workspace_panel
+from envsynth.protocols import Generator, Validator
+from envsynth.timing import Stopwatch
+
+__all__ = ["Unit", "Worked", "generator", "ladder", "validators", "work"]
+
+
+class Unit(Model):
+    """A lead to be worked on, with all that a worker process needs."""
+
+    lead: Lead
+    source: Source
+    ladder: str
+    cache: Path
+    sandbox: str
+    offline: bool
+
+
+class Worked(Model):
+    """What a worker sends back."""
+
+    outcome: Outcome
+    notes: tuple[str, ...] = ()
+
+
+@cache
+def generator(name: str) -> Generator:
+    """A generator plug-in, made once a process."""
+    return plugins.load("generators", name)()
+
+
+@cache
+def validators() -> tuple[Validator, ...]:
+    """Every validator, in the order of the ladder."""
+    found = [plugins.load("validators", name)() for name in plugins.names("validators")]
+    return tuple(sorted(found, key=lambda validator: (validator.order, validator.name)))
+
+
+def ladder() -> str:
+    """Digest of everything that judges a candidate."""
+    return digest_of([admission.VERSION, *([validator.name, validator.version] for validator in validators())])
+
+
+@cache
+def _context(cache_dir: Path, sandbox: str, offline: bool) -> BuildContext:
+    return BuildContext(cache_dir, sandbox=sandbox, offline=offline)
+
+
+def work(text: str) -> str:
+    """Develop, validate and admit one lead.
+
+    Args:
+        text: JSON of a Unit; the result is JSON of a Worked.
+
+    Raises:
+        DiskFull, SandboxUnavailable: no other lead would fare better; the build should stop.
+    """
+    unit = Unit.from_json(text)
+    context = _context(unit.cache, unit.sandbox, unit.offline)
+    context.notes.clear()
+    watch = Stopwatch()
+    try:
+        outcome = _settle(unit, context)
+    except (DiskFull, SandboxUnavailable):
+        raise
+    except EnvsynthError as error:
+        outcome = Outcome(lead=unit.lead, ladder=unit.ladder, problem=str(error))
+    outcome = outcome.model_copy(update={"cost": watch.cost()})
+    return Worked(outcome=outcome, notes=tuple(context.notes)).to_json()
+
+
+def _settle(unit: Unit, context: BuildContext) -> Outcome:
+    lead, source = unit.lead, unit.source
+    with boundary(EnvsynthError, "the generator failed", where=f"{source.uri} {lead.ref[:12]}"):
+        candidate = generator(lead.generator).develop(lead, source, context)
+    if isinstance(candidate, Dropped):
+        return Outcome(lead=lead, ladder=unit.ladder, dropped=candidate, problem=_owed(candidate))
+    verdicts = judge(candidate, source, context, validators())
+    task = admission.admit(candidate, verdicts, workspace_panel(candidate, context.blobs))
+    problem = next((v.findings[0].message for v in verdicts if _environment_failed(v) and v.findings), "")
+    return Outcome(
+        lead=lead, ladder=unit.ladder, candidate=candidate, verdicts=tuple(verdicts), task=task, problem=problem
+    )
+
+
+def _owed(dropped: Dropped) -> str:
+    return (dropped.detail or dropped.reason) if dropped.retryable else ""
+
+
+def _environment_failed(verdict: Verdict) -> bool:
+    return verdict.status in (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)
+
+
+def judge(candidate: Candidate, source: Source, context: BuildContext, ladder: Sequence[Validator]) -> list[Verdict]:
+    """Climb the ladder; stop at the first verdict that is not PASS or SKIP."""
+    verdicts: list[Verdict] = []
+    for validator in ladder:
+        verdicts.append(_one_verdict(validator, candidate, source, context))
+        if verdicts[-1].status not in (VerdictStatus.PASS, VerdictStatus.SKIP):
+            break
+    return verdicts
+
+
+def _one_verdict(validator: Validator, candidate: Candidate, source: Source, context: BuildContext) -> Verdict:
+    watch = Stopwatch()
+    try:
+        with boundary(ValidatorError, f"validator {validator.name} failed", where=candidate.id):
+            return validator.validate(candidate, source, context)
+    except (DiskFull, SandboxUnavailable):
+        raise
+    except EnvsynthError as error:
+        timed_out = isinstance(error, SandboxTimeout)
+        return Verdict(
+            validator=validator.name,
+            version=validator.version,
+            status=VerdictStatus.TIMEOUT if timed_out else VerdictStatus.ERROR,
+            findings=(Finding(rule="environment_error", message=str(error)),),
+            cost=watch.cost(),
+        )

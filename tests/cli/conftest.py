@@ -1,0 +1,80 @@
+"""A catalog with outcomes of every status, and the command line in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from envsynth.cache import Cache
+from envsynth.catalog import Catalog
+from envsynth.cli.main import run
+from envsynth.models import Cost, OutcomeStatus
+
+_SPEC = importlib.util.spec_from_file_location(
+    "making_outcomes", Path(__file__).parent.parent / "catalog" / "conftest.py"
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+making = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(making)
+
+
+class Printed(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Envsynth = Callable[..., Printed]
+
+
+@pytest.fixture
+def envsynth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Envsynth:
+    """Runs a command in an empty folder; the cache is there too."""
+    folder = tmp_path / "cwd"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path / "cache"))
+
+    def call(*arguments: str) -> Printed:
+        code = run(list(arguments))
+        printed = capsys.readouterr()
+        return Printed(code, printed.out, printed.err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def maker(tmp_path_factory: pytest.TempPathFactory):
+    return making.Maker(Cache(tmp_path_factory.mktemp("making")))
+
+
+@pytest.fixture(scope="session")
+def made(maker, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A catalog with two tasks of four leads."""
+    path: Path = tmp_path_factory.mktemp("made") / "made.duckdb"
+    outcomes = [
+        maker.outcome(1, flicker=True),
+        maker.outcome(2),
+        maker.outcome(3, OutcomeStatus.REJECTED),
+        maker.outcome(4, OutcomeStatus.DROPPED),
+    ]
+    with Catalog.open(path) as catalog:
+        build = catalog.begin_build({})
+        catalog.record(build, outcomes, maker.blobs)
+        catalog.end_build(build, "done", Cost())
+    return path
+
+
+@pytest.fixture
+def task_ids(envsynth: Envsynth, made: Path) -> list[str]:
+    """Ids of the tasks in `catalogs/envsynth.duckdb` of the working folder."""
+    Path("catalogs").mkdir()
+    path = Path(shutil.copy(made, "catalogs/envsynth.duckdb"))
+    with Catalog.open(path, read_only=True) as catalog:
+        return catalog.task_ids()
