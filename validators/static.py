@@ -1,0 +1,116 @@
+"""`static`: what can be seen without running anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from envsynth.models import Candidate, FileMode, Finding, Role, Source, Tree, Verdict, VerdictStatus, role_of
+from envsynth.protocols import Context
+from envsynth.timing import Stopwatch
+
+__all__ = ["Static"]
+
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
+_HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,40}\b")
+_SECRETS = {
+    "private key": re.compile(rb"-----BEGIN (?:RSA |EC |OPENSSH |DSA )?PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}"),
+    "cloud access key": re.compile(rb"\bAKIA[0-9A-Z]{16}\b"),
+    "repository token": re.compile(rb"\bgh[pousr]_[A-Za-z0-9]{36}\b"),
+}
+MIN_INSTRUCTION = 60
+"""Characters; less is a title."""
+MAX_SCANNED = 2**20
+"""Bytes; larger files are not searched for secrets."""
+
+
+class Static:
+    """Documents, SQL, paths, instruction text, licence and secrets."""
+
+    name = "static"
+    version = "1"
+    order = 10
+
+    def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
+        """FAIL on the first kind of finding that makes the candidate unusable; the rest is noted."""
+        watch = Stopwatch()
+        start = context.blobs.get_tree(candidate.environment.tree)
+        hidden = context.blobs.get_tree(candidate.environment.hidden)
+        changes = context.blobs.get_tree(candidate.reference.changes)
+        fatal = [*_instruction(candidate), *_queries(candidate), *_reference(candidate, start, changes)]
+        for tree in (start, hidden, changes):
+            fatal += _links(tree, context.blobs.get)
+        noted = [] if candidate.provenance.licence_files else [
+            Finding(rule="no_licence_file", message="the tree holds no licence text")
+        ]  # fmt: skip
+        noted += _secrets(start, context.blobs.get)
+        return Verdict(
+            validator=self.name,
+            version=self.version,
+            status=VerdictStatus.FAIL if fatal else VerdictStatus.PASS,
+            findings=(*fatal, *noted),
+            evidence={"files": len(start.entries), "bytes": start.size, "hidden_files": len(hidden.entries)},
+            cost=watch.cost(),
+        )
+
+
+def _instruction(candidate: Candidate) -> Iterator[Finding]:
+    text = candidate.instruction
+    if len(text.strip()) < MIN_INSTRUCTION:
+        yield Finding(rule="instruction_too_short", message=f"{len(text.strip())} characters")
+    for pattern, rule in ((_EMAIL, "instruction_has_email"), (_HASH, "instruction_has_hash")):
+        found = pattern.search(text)
+        if found:
+            yield Finding(rule=rule, message=found.group())
+
+
+def _queries(candidate: Candidate) -> Iterator[Finding]:
+    from envsynth.runtime.episode_db import validate_sql
+
+    for check in candidate.verifier.checks:
+        error = validate_sql(check.sql)
+        if error:
+            yield Finding(rule="check_sql_invalid", message=error, where=check.id)
+    for criterion in candidate.verifier.rubric:
+        for sql, single in ((criterion.sql, True), (criterion.evidence, False)):
+            error = validate_sql(sql, single_value=single)
+            if error:
+                yield Finding(rule="criterion_sql_invalid", message=error, where=criterion.id)
+
+
+def _reference(candidate: Candidate, start: Tree, changes: Tree) -> Iterator[Finding]:
+    if not changes.entries and not candidate.reference.removed:
+        yield Finding(rule="reference_empty", message="the reference changes nothing")
+    for entry in changes.entries:
+        role = role_of(entry.path, candidate.environment.roles)
+        if role in (Role.TEST, Role.CONFIG) and entry.path not in candidate.environment.allowed:
+            yield Finding(rule="reference_changes_tests", message=f"a {role} file", where=entry.path)
+        if start.by_path.get(entry.path) == entry:
+            yield Finding(rule="reference_unchanged_file", message="equal to the start tree", where=entry.path)
+
+
+def _links(tree: Tree, get: Callable[[str], bytes]) -> Iterator[Finding]:
+    for entry in tree.entries:
+        if entry.mode is FileMode.SYMLINK and not _stays_inside(entry.path, get(entry.blob).decode("utf-8", "replace")):
+            yield Finding(rule="link_leads_out", message="a symbolic link leaves the tree", where=entry.path)
+
+
+def _stays_inside(path: str, target: str) -> bool:
+    if target.startswith("/"):
+        return False
+    depth = path.count("/")
+    for part in target.split("/"):
+        depth += -1 if part == ".." else 0 if part in ("", ".") else 1
+        if depth < 0:
+            return False
+    return True
+
+
+def _secrets(tree: Tree, get: Callable[[str], bytes]) -> Iterator[Finding]:
+    for entry in tree.entries:
+        if entry.size > MAX_SCANNED:
+            continue
+        content = get(entry.blob)
+        for what, pattern in _SECRETS.items():
+            if pattern.search(content):
+                yield Finding(rule="possible_secret", message=f"looks like a {what}", where=entry.path)
