@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envsynth import plugins
 from envsynth.cache import Cache
-from envsynth.models import Source, TestRun, Tree, Workspace, digest_of
+from envsynth.models import Cost, Source, TestRun, Tree, Workspace, digest_of
 from envsynth.protocols import Language
 from envsynth.runtime.contract import Backend
 from envsynth.sandbox import choose
@@ -22,6 +22,7 @@ class BuildContext:
         self.sandbox = sandbox
         self.offline = offline
         self.notes: list[str] = []
+        self.disk_bytes = 0
         self._languages: dict[str, Language] = {}
         self._backends: dict[bool, Backend] = {}
 
@@ -34,7 +35,7 @@ class BuildContext:
         trusted = source.options.trusted
         if trusted not in self._backends:
             self._backends[trusted] = choose(self.sandbox, trusted=trusted, where=source.uri)
-            if not self._backends[trusted].isolates:
+            if self._backends[trusted].warning:
                 self.note(f"{source.uri}: {self._backends[trusted].warning}")
         return self._backends[trusted]
 
@@ -79,6 +80,11 @@ class BuildContext:
     def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
         """The JSON text kept for `key`, made once."""
         return self.blobs.remember(kind, key, make)
+
+    def spent(self, cost: Cost) -> None:
+        """Count the disk that new work took; its seconds are measured around the whole lead."""
+        if not cost.cached:
+            self.disk_bytes += cost.disk_bytes
 
     def note(self, message: str) -> None:
         """Keep one line for the user; the pipeline shows each line once."""

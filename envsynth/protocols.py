@@ -70,6 +70,9 @@ class Context(Protocol):
     def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
         """The JSON text kept for `key`, made once."""
 
+    def spent(self, cost: Cost) -> None:
+        """Tell what a shared piece of work took, such as an environment's disk; counted for the lead that caused it."""
+
     def note(self, message: str) -> None:
         """Tell the user one line that is not an error."""
 

@@ -11,6 +11,7 @@ from envsynth.context import BuildContext
 from envsynth.errors import DiskFull, EnvsynthError, SandboxTimeout, SandboxUnavailable, ValidatorError, boundary
 from envsynth.models import (
     Candidate,
+    Cost,
     Dropped,
     Finding,
     Lead,
@@ -81,6 +82,7 @@ def work(text: str) -> str:
     unit = Unit.from_json(text)
     context = _context(unit.cache, unit.sandbox, unit.offline)
     context.notes.clear()
+    context.disk_bytes = 0
     watch = Stopwatch()
     try:
         outcome = _settle(unit, context)
@@ -88,7 +90,7 @@ def work(text: str) -> str:
         raise
     except EnvsynthError as error:
         outcome = Outcome(lead=unit.lead, ladder=unit.ladder, problem=str(error))
-    outcome = outcome.model_copy(update={"cost": watch.cost()})
+    outcome = outcome.model_copy(update={"cost": watch.cost() + Cost(disk_bytes=context.disk_bytes)})
     return Worked(outcome=outcome, notes=tuple(context.notes)).to_json()
 
 

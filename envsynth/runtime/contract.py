@@ -166,6 +166,8 @@ class Backend(Protocol):
     name: str
     isolates: bool
     """False for `local`: code runs as the user, with the user's files and network."""
+    warning: str
+    """What a user must be told once before it is used; empty for a backend that isolates."""
 
     def unavailable(self) -> str | None:
         """Why this backend does not work here, with what to do; None when it works. Cheap after the first call."""

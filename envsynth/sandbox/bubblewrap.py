@@ -43,6 +43,7 @@ class BubblewrapBackend:
 
     name = "bubblewrap"
     isolates = True
+    warning = ""
     _found: ClassVar[Bwrap | str | None] = None
     _overlays: ClassVar[dict[tuple[Path, int], bool]] = {}
 

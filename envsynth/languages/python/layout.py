@@ -24,7 +24,6 @@ def files_with_tests(project: Project) -> list[str]:
     return [path for path in project.paths if is_test_file(path) and not _ASIDE.match(path)]
 
 
-
 def collection_targets(project: Project) -> tuple[str, ...]:
     """Relative paths to collect from: what the project's configuration names, else the folders of its test files."""
     named = [path.rstrip("/").removeprefix("./") or "." for path in _testpaths(project)]
@@ -38,7 +37,6 @@ def collection_targets(project: Project) -> tuple[str, ...]:
         if target not in targets:
             targets.append(target)
     return tuple(targets)
-
 
 
 def _testpaths(project: Project) -> list[str]:

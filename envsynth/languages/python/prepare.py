@@ -258,7 +258,6 @@ def command_for(project: Project, solution: Solution, environment: Path) -> Test
     )
 
 
-
 def _with_runner(requirements: tuple[str, ...], runner: tuple[str, ...]) -> tuple[str, ...]:
     named = {canonicalize_name(Requirement(line).name) for line in requirements}
     return tuple(sorted({*requirements, *(name for name in runner if name not in named)}))

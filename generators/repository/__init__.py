@@ -1,0 +1,5 @@
+"""Tasks from git repositories."""
+
+from envsynth.generators.repository.generator import Repository
+
+__all__ = ["Repository"]

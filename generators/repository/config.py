@@ -1,0 +1,81 @@
+"""Options of a repository source, each checked with a message that names the line it stands on."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pydantic import Field, ValidationError, field_validator
+
+from envsynth.errors import ConfigError
+from envsynth.models import Model, Source, SourceKind, digest_of
+
+STRATEGIES = ("history",)
+DEFAULT_LIMIT = 100
+
+
+class Settings(Model):
+    """What a source line may say after its URI, besides the options every source takes."""
+
+    tests: tuple[str, ...] = ()
+    """Relative paths the runner collects from; empty: what the project's own settings say."""
+    commits: int = Field(default=1000, ge=1, le=1_000_000)
+    """Only the newest so many commits are scanned."""
+    since: date | None = None
+    """Commits before this day are not followed."""
+    max_files: int = Field(default=10, ge=1)
+    """Source files that a commit may touch."""
+    max_lines: int = Field(default=500, ge=1)
+    """Source lines that a commit may add and remove together."""
+    timeout: float = Field(default=60.0, gt=0)
+    """Seconds a host may take to answer its first question."""
+    test_timeout: float | None = Field(default=None, gt=0)
+    """Seconds for one run of the whole suite; None: the language's default."""
+
+    @field_validator("tests", mode="before")
+    @classmethod
+    def _paths(cls, value: object) -> object:
+        paths = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+        if isinstance(paths, tuple):
+            for path in paths:
+                if not path or path.startswith(("/", "-")) or ".." in str(path).split("/"):
+                    raise ValueError("must be relative paths inside the repository, separated by commas")
+        return paths
+
+    def work_digest(self, *versions: str) -> str:
+        """Digest of what changes the outcome of one lead; how many leads there are is not part of it."""
+        return digest_of([self.model_dump(mode="json", include={"tests", "test_timeout"}), *versions])
+
+
+def read_settings(source: Source) -> Settings:
+    """The settings of a source line.
+
+    Raises:
+        ConfigError: an option is unknown or has a bad value, or a strategy does not exist.
+    """
+    where = str(source.origin)
+    if source.kind is not SourceKind.GIT:
+        raise ConfigError(
+            "a registry package has no history", where=where, cause=f"{source.uri} gives source only",
+            next_step="name the project's git repository instead",
+        )  # fmt: skip
+    for strategy in source.options.strategies:
+        if strategy not in STRATEGIES:
+            raise ConfigError(
+                f"no strategy {strategy!r} for repositories", where=where, next_step=f"use {', '.join(STRATEGIES)}"
+            )
+    known = set(Settings.model_fields)
+    for key, _ in source.extra:
+        if key not in known:
+            raise ConfigError(
+                f"unknown option {key!r} for a repository", where=where,
+                next_step=f"use one of {', '.join(sorted(known))}",
+            )  # fmt: skip
+    try:
+        return Settings.model_validate(dict(source.extra))
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        key = str(first["loc"][0]) if first["loc"] else "option"
+        raise ConfigError(
+            f"bad value {dict(source.extra).get(key, '')!r} for {key!r}", where=where,
+            cause=first["msg"].removeprefix("Value error, "), next_step=f"correct {key}= on that line",
+        ) from None  # fmt: skip
