@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import typer
@@ -37,23 +39,31 @@ def print_result(report: BuildReport, *, json: bool) -> None:
 
 
 def _next_steps(report: BuildReport) -> list[str]:
+    command, python = _as_called("envsynth"), _as_called("python")
     named = "" if _shown(report.catalog) == str(DEFAULT_CATALOG) else f" --catalog {_quoted(report.catalog)}"
-    steps = [f"envsynth catalog ls{named}"]
+    steps = [f"{command} catalog ls{named}"]
     if report.tasks:
-        steps.append(f"envsynth catalog show {report.tasks[0]}{named}")
+        steps.append(f"{command} catalog show {report.tasks[0]}{named}")
     else:
-        steps.append(f"envsynth catalog ls --leads{named}")
+        steps.append(f"{command} catalog ls --leads{named}")
     if report.statuses.get("owed"):
         steps.append("the same build command again: it tries what is owed, and nothing else")
     if report.pack is not None and report.tasks:
         package = report.pack.name.replace("-", "_")
         steps += [
-            f"envsynth replay {_quoted(report.pack)}",
-            f"pip install {_quoted(report.pack.absolute())}",
-            f"python -c 'import gymnasium; env = gymnasium.make(\"{package}:{report.tasks[0]}-v0\");"
+            f"{command} replay {_quoted(report.pack)}",
+            f"{python} -m pip install {_quoted(report.pack.absolute())}",
+            f"{python} -c 'import gymnasium; env = gymnasium.make(\"{package}:{report.tasks[0]}-v0\");"
             " print(env.reset(seed=0)[0][\"text\"])'",
         ]  # fmt: skip
     return steps
+
+
+def _as_called(name: str) -> str:
+    """A program of this environment as the user can type it: its bare name only where that is the one that runs."""
+    beside = Path(sys.executable).parent / name
+    found = shutil.which(name)
+    return name if found is not None and Path(found) == beside else _quoted(beside)
 
 
 def _shown(path: Path) -> str:
