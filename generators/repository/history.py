@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -170,6 +171,12 @@ def _judge_paths(commit: Commit, settings: Settings, role: RoleBook) -> tuple[st
     return _judge_roles(source, tests, settings)
 
 
+def _below(path: bytes, folders: tuple[str, ...]) -> bool:
+    return any(
+        path == os.fsencode(folder) or path.startswith(os.fsencode(folder.rstrip("/")) + b"/") for folder in folders
+    )
+
+
 def _judge_roles(source: list[Touched], tests: list[Touched], settings: Settings) -> tuple[str, str]:
     if not source:
         return "no_source_touched", ""
@@ -182,6 +189,8 @@ def _judge_roles(source: list[Touched], tests: list[Touched], settings: Settings
         return "non_python", f"{_shown(source[0].path)} is no Python"
     if not any(touched.status != "D" and touched.path.endswith((b".py", b".txt", b".json")) for touched in tests):
         return "no_tests_touched", ""
+    if settings.tests and not any(_below(touched.path, settings.tests) for touched in tests):
+        return "tests_elsewhere", f"{_shown(tests[0].path)} is not below tests={','.join(settings.tests)}"
     lines = sum(touched.lines for touched in source)
     if len(source) > settings.max_files or lines > settings.max_lines:
         return "too_large", f"{len(source)} source files, {lines} lines"

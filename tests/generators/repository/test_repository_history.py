@@ -62,6 +62,16 @@ def test_options_narrow_the_scan(repo, reasons):
     assert list(reasons(repo, commits=1)) == ["Fix a"]
 
 
+def test_commits_whose_tests_would_not_run_are_not_followed(repo, reasons):
+    repo.commit("first", {"pkg/a.py": "a = 1\n"})
+    repo.commit("Fix a", {"pkg/a.py": "a = 2\n", "tests/unit/test_a.py": "2\n"})
+    repo.commit("Fix b", {"pkg/a.py": "a = 3\n", "tests/slow/test_b.py": "3\n"})
+    found = reasons(repo, tests="tests/unit")
+    assert (found["Fix a"], found["Fix b"]) == ("", "tests_elsewhere")
+    assert reasons(repo, tests="tests/unit/test_a.py")["Fix a"] == ""
+    assert reasons(repo, tests="tests/unit/test")["Fix a"] == "tests_elsewhere"
+
+
 def test_odd_bytes_in_paths_and_messages(repo, reasons):
     repo.commit("first", {"pkg/a.py": "a = 1\n"})
     strange = {'pkg/a b\t"c".py': "1\n", "tests/test_ü\n.py": "1\n", "pkg/-rf.py": "1\n", "tests/\x01.py": ""}
