@@ -317,7 +317,8 @@ def _repository(path: str, folder: Path) -> Path | None:
     if place.is_dir():
         if not any((place / name).exists() for name in (".git", "HEAD")):
             top = next((parent for parent in place.parents if (parent / ".git").exists()), None)
-            raise _Bad(f"the folder {path!r} is not a git repository", f"did you mean {top}?" if top else "git init it")
+            right = f"did you mean {top}?" if top else "name a folder that holds .git, such as a clone"
+            raise _Bad(f"the folder {path!r} is not a git repository", right)
     elif not _is_bundle(place):
         raise _Bad(f"the file {path!r} is not a git bundle", "give each source list to --source by itself")
     return place

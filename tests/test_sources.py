@@ -105,7 +105,7 @@ def test_defaults_hold_where_a_line_is_silent(here):
         ("repo_list.txt", "there is no 'repo_list.txt'", "an existing list"),
         ("github.com/o/r", "there is no", "did you mean https://github.com/o/r?"),
         ("o/r", "there is no 'o/r'", "https://github.com/o/r"),
-        ("plain", "is not a git repository", ""),
+        ("plain", "is not a git repository", "name a folder that holds .git, such as a clone"),
         ("repo/inside", "is not a git repository", "/repo?"),
         ("repo@", "revision after @ is missing", "leave the @ out"),
         ("repo@-x", "'-x' is not a revision", ""),
