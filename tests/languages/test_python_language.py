@@ -148,6 +148,8 @@ def test_a_wheel_is_read(context: BuildContext, tmp_path: Path) -> None:
     roots = source_roots(project, wheel.names)
     generated = generated_files(wheel, project, roots, context)
     assert sorted(generated.by_path) == ["src/pkg/_version.py", "src/pkg/extra.py"]
+    behind_a_link = Project(tree(context, {"src/pkg": "../other"}), context.blobs.get)
+    assert generated_files(wheel, behind_a_link, roots, context).entries == ()
     assert with_version(wheel, "7.1") == wheel
     path.write_bytes(b"not a wheel")
     assert read_wheel(path) is None

@@ -40,8 +40,9 @@ class Project:
         return self._get(entry.blob).decode("utf-8", "replace").removeprefix("\ufeff")
 
     def has(self, path: str) -> bool:
-        """Whether a file exists."""
-        return path in self.tree.by_path
+        """Whether a file exists, or the path leads through a link: what stands behind it is the link's."""
+        parts = path.split("/")
+        return any("/".join(parts[:end]) in self.tree.by_path for end in range(1, len(parts) + 1))
 
     def has_folder(self, path: str) -> bool:
         """Whether any file lies below a folder; `.` always exists."""
