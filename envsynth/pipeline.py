@@ -153,6 +153,8 @@ class _Build:
         reason = f" ({outcome.reason})" if outcome.reason else ""
         detail = {"status": outcome.status.value, "reason": outcome.reason, "lead": outcome.lead.key, "name": name}
         self._say("lead", f"{outcome.status.value} {name}{reason}: {outcome.lead.title}", source.uri, **detail)
+        if outcome.problem:
+            self._say("error", f"owed {outcome.lead.ref[:12]}: {outcome.problem}", source.uri)
         self._count_problem(outcome)
 
     def _count_problem(self, outcome: Outcome) -> None:

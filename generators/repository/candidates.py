@@ -101,7 +101,7 @@ class Work:
         made = generated.select(lambda path: role_of(path, rules) in (Role.TEST, Role.CONFIG))
         changed: dict[str, object] = {}
         if self.settings.tests:
-            changed["targets"] = self.settings.tests
+            changed["targets"] = self.parts.existing(self.settings.tests)
         if self.settings.test_timeout:
             changed["timeout_s"] = self.settings.test_timeout
         blobs = self.context.blobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from envsynth.cache import Cache
 from envsynth.errors import GeneratorError, boundary
@@ -93,7 +93,7 @@ class Repository:
             parts = split(self._reader(git, context), commit, role)
             drilled = drill(git, commit.oid, role, Cache(context.cache_dir))
         self._note_left_out(parts, source, context)
-        dropped = _unfit(lead, parts, drilled, settings)
+        dropped = _unfit(lead, parts, drilled)
         if dropped is not None:
             return dropped
         return Work(lead, source, context, settings, git, commit, parts, drilled).candidate()
@@ -121,7 +121,7 @@ class Repository:
                 context.note(f"{without_password(source.location)}: {words} are left out of its trees: {shown}")
 
 
-def _unfit(lead: Lead, parts: Split, drilled: Drilled, settings: Settings) -> Dropped | None:
+def _unfit(lead: Lead, parts: Split, drilled: Drilled) -> Dropped | None:
     """What a closer look says against a commit."""
     if parts.touched_left_out:
         entry = parts.touched_left_out[0]
@@ -130,15 +130,7 @@ def _unfit(lead: Lead, parts: Split, drilled: Drilled, settings: Settings) -> Dr
         return Dropped(lead=lead, reason="no_source_touched", detail="nothing that a solution may change")
     if drilled.same_code:
         return Dropped(lead=lead, reason="formatting_only", detail="the code means the same as before")
-    missing = [path for path in settings.tests if not _is_there(path, parts.fixed.by_path)]
-    if missing:
-        return Dropped(lead=lead, reason="no_such_tests", detail=f"{missing[0]} is not in this commit")
     return None
-
-
-def _is_there(path: str, paths: Iterable[str]) -> bool:
-    folder = path.rstrip("/") + "/"
-    return any(known == path or known.startswith(folder) for known in paths)
 
 
 def _project_name(git: GitDir, revision: str, source: Source) -> str:

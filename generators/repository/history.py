@@ -171,6 +171,9 @@ def _judge_paths(commit: Commit, settings: Settings, role: RoleBook) -> tuple[st
     return _judge_roles(source, tests, settings)
 
 
+_TEST_ENDINGS = (b".py", b".txt", b".json")
+
+
 def _below(path: bytes, folders: tuple[str, ...]) -> bool:
     return any(
         path == os.fsencode(folder) or path.startswith(os.fsencode(folder.rstrip("/")) + b"/") for folder in folders
@@ -187,10 +190,11 @@ def _judge_roles(source: list[Touched], tests: list[Touched], settings: Settings
     python = [touched for touched in source if touched.path.endswith(b".py")]
     if not python:
         return "non_python", f"{_shown(source[0].path)} is no Python"
-    if not any(touched.status != "D" and touched.path.endswith((b".py", b".txt", b".json")) for touched in tests):
+    kept = [touched for touched in tests if touched.status != "D" and touched.path.endswith(_TEST_ENDINGS)]
+    if not kept:
         return "no_tests_touched", ""
-    if settings.tests and not any(_below(touched.path, settings.tests) for touched in tests):
-        return "tests_elsewhere", f"{_shown(tests[0].path)} is not below tests={','.join(settings.tests)}"
+    if settings.tests and not any(_below(touched.path, settings.tests) for touched in kept):
+        return "tests_elsewhere", f"{_shown(kept[0].path)} is not below tests={','.join(settings.tests)}"
     lines = sum(touched.lines for touched in source)
     if len(source) > settings.max_files or lines > settings.max_lines:
         return "too_large", f"{len(source)} source files, {lines} lines"

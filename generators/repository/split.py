@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -58,6 +58,14 @@ class Split(NamedTuple):
     left_out: tuple[LeftOut, ...]
     touched_left_out: tuple[LeftOut, ...]
     """Those the commit touches: without them the commit means nothing."""
+
+    def existing(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Those of some files and folders that the commit has."""
+        return tuple(
+            path
+            for path in paths
+            if any(known == path or known.startswith(path.rstrip("/") + "/") for known in self.fixed.by_path)
+        )
 
     @property
     def reference(self) -> Tree:

@@ -40,7 +40,10 @@ def test_copied_under_another_name(name: str, tmp_path: Path) -> None:
     shutil.copytree(source / "sandbox", target / "sandbox", ignore=shutil.ignore_patterns("conformance", "__pycache__"))
     done = subprocess.run(
         [sys.executable, "-I", "-c", PLAY, str(tmp_path), name],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     if done.returncode == 77:
         pytest.skip("bubblewrap does not work without its wheel")
