@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import NamedTuple
 
 from envsynth.generators.repository.excerpt import Excerpt
@@ -50,7 +51,9 @@ class Project:
         return module in self._texts or any(name.startswith(module + ".") for name in self._packages)
 
     def has_name(self, module: str, name: str) -> bool:
-        """Whether a module has a name, submodules included."""
+        """Whether a module has a name: what every module has, and submodules, included."""
+        if hasattr(ModuleType(module), name) or name == "__file__":
+            return True
         if self.has_module(f"{module}.{name}"):
             return True
         if module not in self._texts:

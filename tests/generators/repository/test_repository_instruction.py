@@ -221,6 +221,8 @@ def test_a_source_root_is_no_part_of_a_module_name():
     assert project.has_name("pkg.a", "grow")
     assert project.has_name("pkg", "a")
     assert not project.has_name("pkg.a", "shrink")
+    assert project.has_name("pkg.a", "__doc__")
+    assert not project.has_name("pkg.a", "__version__")
     assert not project.owns("src")
 
 
