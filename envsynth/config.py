@@ -57,8 +57,10 @@ class BuildConfig(Model):
 
     @property
     def pack_name(self) -> str:
-        """Name of the pack and of its folder under `out`: one a catalog and format, fit for a distribution."""
-        words = re.findall(r"[a-z0-9]+", f"{self.catalog.stem} {self.format}".lower())
+        """Name of a build's pack and of its folder under `out`: the source list's, else the catalog's, and the format."""
+        first = Path(self.sources[0].strip()) if self.sources else Path()
+        stem = first.stem if first.suffix == ".txt" else self.catalog.stem
+        words = re.findall(r"[a-z0-9]+", f"{stem} {self.format}".lower())
         return "-".join(words if words[0][0].isalpha() else ["pack", *words])
 
     @property

@@ -93,6 +93,11 @@ def test_pack_names_are_fit_for_distributions(tmp_path, catalog, name):
     assert load_config(cwd=tmp_path, catalog=Path(catalog)).pack_name == name
 
 
+def test_a_pack_is_named_after_its_source_list(tmp_path):
+    assert load_config(cwd=tmp_path, sources=("lists/quick start.txt",)).pack_name == "quick-start-gymnasium"
+    assert load_config(cwd=tmp_path, sources=("https://host.example/a/b limit=2",)).pack_name == "envsynth-gymnasium"
+
+
 def test_documents_are_json(tmp_path):
     config = load_config(cwd=tmp_path)
     assert BuildConfig.model_validate(json.loads(json.dumps(config.document()))) == config
