@@ -57,7 +57,7 @@ class BuildConfig(Model):
 
     @property
     def pack_name(self) -> str:
-        """Name of a build's pack and of its folder under `out`: the source list's, else the catalog's, and the format."""
+        """Name of a build's pack and its folder under `out`: the source list's, else the catalog's, and the format."""
         first = Path(self.sources[0].strip()) if self.sources else Path()
         stem = first.stem if first.suffix == ".txt" else self.catalog.stem
         words = re.findall(r"[a-z0-9]+", f"{stem} {self.format}".lower())

@@ -110,9 +110,15 @@ def make_excerpt(test: Failing, around: Surroundings) -> Excerpt | None:
     shown = [script, *own, *(ast.parse(helper) for helper in helpers)]
     if not around.module.open_ended and names_read(*shown) - names_bound(*shown) - known - _ALWAYS:
         return None
-    return Excerpt(
-        test, _heading(function), text, imports, (*fixture_helpers, *helpers), tuple(fixture_names), (script,)
-    )
+    # Arguments that a library draws are told of by the decorator; only the others come from fixtures.
+    named = () if _draws(function) else tuple(fixture_names)
+    return Excerpt(test, _heading(function), text, imports, (*fixture_helpers, *helpers), named, (script,))
+
+
+def _draws(function: FunctionNode) -> bool:
+    """Whether hypothesis gives the arguments."""
+    calls = [decorator.func for decorator in function.decorator_list if isinstance(decorator, ast.Call)]
+    return any(ast.unparse(call).rpartition(".")[2] == "given" for call in calls)
 
 
 # --- which statements -----------------------------------------------------------------------------------------

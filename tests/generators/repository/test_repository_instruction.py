@@ -113,6 +113,22 @@ def test_unittest_reads_as_plain_assertions(excerpts):
     ]  # fmt: skip
 
 
+def test_arguments_that_are_drawn_are_no_fixtures(excerpts):
+    (found,) = excerpts(
+        """
+        from hypothesis import given, strategies as st
+        from pkg.a import grow
+
+        @given(st.integers())
+        def test_law(number):
+            assert grow(number) == number + 1
+        """,
+        "test_law",
+    )
+    assert found.fixtures == ()
+    assert "st.integers()" in found.code
+
+
 def test_fixtures_of_one_line_are_written_out(excerpts):
     conftest = "import pytest\nfrom pkg.a import Box\n@pytest.fixture\ndef box(request):\n    return Box()\n"
     (found,) = excerpts("def test_box(box, tmp_path):\n    assert box.open() == 5\n", "test_box", conftest=conftest)
