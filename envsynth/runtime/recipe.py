@@ -117,7 +117,8 @@ def ensure_environment(
         if place.exists():
             shutil.rmtree(place)
         python = _interpreter(str(recipe["interpreter"]))
-        note(f"building the environment {name[:12]}: {len(recipe['requirements'])} distributions for {python}")
+        count = len(recipe["requirements"])
+        note(f"building environment {name[:12]}: Python {recipe['interpreter']}, pinned distributions: {count}")
         scratch = Path(tempfile.mkdtemp(prefix=f"{name[:12]}-", dir=place.parent))
         try:
             _build(recipe, blobs, python, scratch)
