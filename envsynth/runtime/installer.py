@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import SandboxError
+from ..errors import SandboxError, disk_full
 
 INSTALL_SECONDS = 900.0
 VENV_SECONDS = 120.0
+NOT_INSTALLED = "the pinned distributions were not installed"
 
 UNREACHABLE = re.compile(
     r"dns error|failed to lookup address|name or service not known|temporary failure in name resolution|"
@@ -53,10 +56,27 @@ def install_wheels(folder: Path, pins: Sequence[str]) -> None:
     if uv is not None:
         command = [uv, "pip", "install", "--quiet", "--no-deps", "--no-config", "--only-binary", ":all:"]
         command += ["--python", python, *pins]
-    else:
-        command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-input"]
+        run(command, INSTALL_SECONDS, NOT_INSTALLED)
+        return
+    with tempfile.TemporaryDirectory(prefix="pip-") as helper:
+        command = [*_pip(Path(helper)), "--python", python, "install", "--quiet", "--no-deps", "--no-input"]
         command += ["--only-binary", ":all:", "--no-compile", "--disable-pip-version-check", *pins]
-    run(command, INSTALL_SECONDS, "the pinned distributions were not installed")
+        run(command, INSTALL_SECONDS, NOT_INSTALLED)
+
+
+def _pip(helper: Path) -> list[str]:
+    """The pip of this interpreter; where it has none, one that comes with Python itself, set up in a helper folder."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    base = str(getattr(sys, "_base_executable", sys.executable))
+    try:
+        run([base, "-m", "venv", str(helper)], VENV_SECONDS, "pip was not set up")
+    except SandboxError as exc:
+        raise SandboxError(
+            "there is neither uv nor pip", where=sys.executable, cause=exc.cause, retryable=False,
+            next_step="install one of them (`python -m pip install uv`, or the system's python3-venv), then try again",
+        ) from exc  # fmt: skip
+    return [str(helper / "bin/python"), "-m", "pip"]
 
 
 def run(command: Sequence[str], timeout_s: float, what: str) -> str:
@@ -86,10 +106,7 @@ def failure(what: str, said: str) -> SandboxError:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     cause = " ".join(lines)[-600:]
     if "No space left on device" in said or "os error 28" in said:
-        return SandboxError(
-            "no space left on the disk", where=what, cause="the disk or a quota is full", retryable=False,
-            next_step="free some space and run the same command again: finished work is kept",
-        )  # fmt: skip
+        return disk_full(what)
     if UNREACHABLE.search(said):
         return SandboxError(
             what, where="package registry", cause=f"it cannot be reached: {cause[-300:]}", retryable=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -158,3 +159,22 @@ def test_an_unreachable_registry_is_named(cache: Cache, monkeypatch: pytest.Monk
         ensure_environment(one.document(), cache.get, cache.root, note=lambda _: None)
     assert caught.value.retryable
     assert not (cache.root / "environments" / one.digest()).exists()
+
+
+@pytest.mark.network
+def test_neither_uv_nor_pip_is_needed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(installer, "find_uv", lambda: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else find_spec(name))
+    one = recipe(cache, {}, requirements=("iniconfig==2.0.0",))
+    place = ensure_environment(one.document(), cache.get, cache.root, note=lambda _: None)
+    done = subprocess.run([str(place / "bin/python"), "-c", "import iniconfig"], check=False)
+    assert done.returncode == 0
+
+
+def test_without_any_installer_the_next_step_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installer, "find_uv", lambda: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(sys, "_base_executable", "false", raising=False)
+    with pytest.raises(SandboxError, match=r"neither uv nor pip.*Next: install one of them"):
+        installer.install_wheels(tmp_path, ["iniconfig==2.0.0"])
