@@ -34,7 +34,8 @@ class EnvsynthError(Exception):
     """What failed, where, why, and what to do next.
 
     Args:
-        what: one sentence, without a final full stop.
+        what: one sentence, without a final full stop; or an error of ours, whose fields are taken over where none is
+            given (vector environments raise `type(error)(error)` anew).
         where: the id, path, URI or line it happened on.
         cause: the likely cause.
         next_step: the exact next command, or what to change.
@@ -46,15 +47,19 @@ class EnvsynthError(Exception):
 
     def __init__(
         self,
-        what: str,
+        what: str | EnvsynthError,
         *,
         where: str = "",
         cause: str = "",
         next_step: str = "",
         retryable: bool | None = None,
     ) -> None:
-        super().__init__(what)
-        self.what = what
+        if isinstance(what, EnvsynthError):
+            where, cause, next_step = where or what.where, cause or what.cause, next_step or what.next_step
+            retryable = what.retryable if retryable is None else retryable
+            what = what.what
+        self.what = str(what)
+        super().__init__(self.what)
         self.where = where
         self.cause = cause
         self.next_step = next_step

@@ -23,6 +23,16 @@ def test_every_error_is_one_line_survives_pickling_and_is_drawn(kind: type[Envsy
     assert kind.exit_code in (2, 3)
 
 
+@pytest.mark.parametrize("kind", all_errors(), ids=lambda kind: kind.__name__)
+def test_an_error_raised_anew_around_itself_says_the_same(kind: type[EnvsynthError]) -> None:
+    error = kind("it broke", where="here", cause="why", next_step="mend it", retryable=True)
+    again = kind(error)
+    assert (str(again), again.retryable, again.args) == (str(error), True, error.args)
+    assert str(pickle.loads(pickle.dumps(again))) == str(error)
+    assert str(kind(error, where="there")).startswith("there: it broke")
+    assert str(kind(ValueError("foreign"))) == "foreign"
+
+
 @pytest.mark.parametrize("foreign", [
     ValueError("no"), RuntimeError(), KeyError("key"), OSError(5, "I/O error"), subprocess.TimeoutExpired("git", 3),
     RecursionError("deep"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
