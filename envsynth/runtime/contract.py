@@ -69,6 +69,8 @@ class SandboxSpec:
 
     layers: tuple[Path, ...]
     mounts: tuple[Mount, ...] = ()
+    covered: tuple[str, ...] = ()
+    """Folders below mounts that are made to look empty inside, where the backend isolates."""
     workdir: str = "/workspace"
     scratch: Path | None = None
     """Host folder under which the sandbox keeps what it must; None: the system's temporary folder."""

@@ -37,14 +37,32 @@ def environment_id(recipe: JSON) -> str:
 
 
 def environment_mounts(environment: Path) -> tuple[Mount, ...]:
-    """The environment at `/env`, and what its interpreter needs at the place it was built for.
+    """The environment at `/env`, and what its interpreter needs at the place it was built for."""
+    return (Mount(environment, ENVIRONMENT), *(Mount(prefix, str(prefix)) for prefix in _prefixes(environment)))
+
+
+def environment_covers(environment: Path) -> tuple[str, ...]:
+    """Library folders of the interpreter itself: whatever is installed there is none of the task's business.
+
+    A pack with its hidden tests may be among it, or a later release of the very project.
+    """
+    return tuple(
+        str(folder)
+        for prefix in _prefixes(environment)
+        for kind in ("site-packages", "dist-packages")
+        for folder in sorted(prefix.glob(f"lib*/python3*/{kind}"))
+        if folder.is_dir() and not folder.is_symlink()
+    )
+
+
+def _prefixes(environment: Path) -> list[Path]:
+    """Folders of the interpreter outside the environment.
 
     A virtual environment links to an interpreter elsewhere, perhaps through further links; each folder on that
-    way is mounted at its real path, unless it is part of the system that every sandbox sees.
+    way is needed at its real path, unless it is part of the system that every sandbox sees.
     """
-    mounts = [Mount(environment, ENVIRONMENT)]
+    prefixes: list[Path] = []
     hop = environment / "bin" / "python"
-    seen: set[Path] = set()
     while True:
         # Only the last part is followed here: each folder must appear under the name the link uses.
         if hop.is_symlink():
@@ -52,14 +70,12 @@ def environment_mounts(environment: Path) -> tuple[Mount, ...]:
         elif hop.resolve() != hop:
             target = hop.resolve()
         else:
-            break
+            return prefixes
         hop = target
         prefix = hop.parent.parent
         inside = environment in (prefix, *prefix.parents)
-        if not inside and prefix not in seen and prefix != Path("/") and not _is_system(prefix):
-            seen.add(prefix)
-            mounts.append(Mount(prefix, str(prefix)))
-    return tuple(mounts)
+        if not inside and prefix not in prefixes and prefix != Path("/") and not _is_system(prefix):
+            prefixes.append(prefix)
 
 
 def _is_system(prefix: Path) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ..errors import SandboxError, boundary
 from .contract import JSON, Backend, ExecResult, Limits, Mount, Sandbox, SandboxSpec
-from .recipe import environment_mounts, environment_variables
+from .recipe import environment_covers, environment_mounts, environment_variables
 from .testkeys import normalised_key
 from .testreport import Parsed, TestResult, merged, parse_report, read_report
 
@@ -126,6 +126,7 @@ def _run_once(
                 Mount(Path(__file__).parent / "harness", HARNESS),
                 Mount(file, REPORT, writable=True),
             ),
+            covered=environment_covers(place.environment),
             scratch=place.scratch,
         )
         sandbox = place.backend.open(spec)

@@ -14,7 +14,7 @@ from .arguments import check_arguments, recordable
 from .contract import JSON, Backend, Grade, Sandbox, SandboxSpec, Snapshot, ToolResult
 from .episode_db import TraceRow
 from .grading import Evidence, judge, test_rows
-from .recipe import ensure_environment, environment_mounts, environment_variables
+from .recipe import ensure_environment, environment_covers, environment_mounts, environment_variables
 from .roles import Admission, Roles, pristine_manifest, reserved_names
 from .submission import Collector, FileRow, Submission, reference_rows, state_digest
 from .testrun import run_tests
@@ -133,7 +133,10 @@ class WorkspaceEpisode:
         self.close()
         self._transcript = Transcript()
         spec = SandboxSpec(
-            layers=(self.task.start_folder,), mounts=environment_mounts(self.task.environment), scratch=self._scratch
+            layers=(self.task.start_folder,),
+            mounts=environment_mounts(self.task.environment),
+            covered=environment_covers(self.task.environment),
+            scratch=self._scratch,
         )
         with boundary(SandboxError, "the workspace cannot be made", where=self.task.id):
             self._sandbox = self._backend.open(spec)

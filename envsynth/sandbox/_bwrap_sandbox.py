@@ -198,6 +198,8 @@ class BubblewrapSandbox:
             args += ["--bind", str(self._work), self.workdir]
         for mount in self._spec.mounts:
             args += ["--bind" if mount.writable else "--ro-bind", str(mount.source.resolve()), mount.target]
+        for folder in self._spec.covered:
+            args += ["--tmpfs", folder, "--remount-ro", folder]
         args += ["--chdir", "/", "--remount-ro", "/", "--remount-ro", "/dev"]
         network_variables = arguments.network_variables() if network else {}
         return args + arguments.environment(

@@ -15,7 +15,13 @@ from envsynth.errors import ConfigError, SandboxError
 from envsynth.models import FileMode, Recipe, Tree, TreeEntry
 from envsynth.runtime import installer
 from envsynth.runtime.contract import SandboxSpec
-from envsynth.runtime.recipe import ensure_environment, environment_id, environment_mounts, environment_variables
+from envsynth.runtime.recipe import (
+    ensure_environment,
+    environment_covers,
+    environment_id,
+    environment_mounts,
+    environment_variables,
+)
 from envsynth.runtime.scripts import make_relocatable
 from envsynth.sandbox.local import LocalBackend
 
@@ -178,3 +184,14 @@ def test_without_any_installer_the_next_step_is_named(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sys, "_base_executable", "false", raising=False)
     with pytest.raises(SandboxError, match=r"neither uv nor pip.*Next: install one of them"):
         installer.install_wheels(tmp_path, ["iniconfig==2.0.0"])
+
+
+def test_the_interpreters_own_libraries_are_covered(tmp_path: Path) -> None:
+    library = tmp_path / "python/lib/python3.99"
+    (library / "site-packages").mkdir(parents=True)
+    (tmp_path / "python/bin").mkdir()
+    (tmp_path / "python/bin/python3").touch()
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    (tmp_path / "environment/bin/python").symlink_to(tmp_path / "python/bin/python3")
+    assert environment_covers(tmp_path / "environment") == (str(library / "site-packages"),)
+    assert [mount.source for mount in environment_mounts(tmp_path / "environment")][1:] == [tmp_path / "python"]

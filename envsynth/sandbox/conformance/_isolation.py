@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ...runtime.contract import Sandbox
-from ._support import MIB, ConformanceFixtures, python, shell
+from ...runtime.contract import Backend, Mount, Sandbox, SandboxSpec
+from ._support import MIB, ConformanceFixtures, put, python, shell
 
 
 class IsolationConformance(ConformanceFixtures):
@@ -43,6 +43,24 @@ class IsolationConformance(ConformanceFixtures):
         for place in (*places, str(Path.home() / ".cache")):
             assert shell(sandbox, f"cat {place} || ls {place}").exit_code != 0, place
         assert shell(sandbox, "ls /home; ls -A /sys /run").stdout.split() == [b"user", b"/run:", b"/sys:"]
+
+    @pytest.mark.usefixtures("isolated")
+    def test_covered_folders_and_system_libraries_look_empty(self, backend: Backend, tmp_path: Path) -> None:
+        put(tmp_path / "tools/lib/installed/secret.py", "x = 1\n")
+        put(tmp_path / "layer/keep", "")
+        mounts = (Mount(tmp_path / "tools", "/tools"),)
+        spec = SandboxSpec(
+            (tmp_path / "layer",), mounts, covered=("/tools/lib/installed",), scratch=tmp_path / "scratch"
+        )
+        sandbox = backend.open(spec)
+        try:
+            assert shell(sandbox, "ls -A /tools/lib/installed").stdout == b""
+            assert shell(sandbox, "touch /tools/lib/installed/x").exit_code != 0
+            everywhere = "ls -A /usr/lib*/python3*/*-packages /usr/local/lib*/python3*/*-packages 2> /dev/null"
+            named = shell(sandbox, everywhere).stdout.split(b"\n")
+            assert [line for line in named if line and not line.endswith(b"-packages:")] == []
+        finally:
+            sandbox.close()
 
     @pytest.mark.usefixtures("isolated")
     def test_no_host_processes(self, sandbox: Sandbox) -> None:
