@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import SandboxError, boundary
+from ..errors import SandboxError, boundary, disk_full
 from .contract import JSON, Backend, ExecResult, Limits, Mount, Sandbox, SandboxSpec
 from .recipe import environment_covers, environment_mounts, environment_variables
 from .testkeys import normalised_key
@@ -29,6 +30,8 @@ __all__ = ["TestReport", "TestResult", "run_tests"]
 HARNESS = "/envsynth/harness"
 REPORT = "/envsynth-report.jsonl"
 TAIL_BYTES = 4000
+ROOM_BYTES = 64 * 2**20
+"""Free space without which a failing test says nothing about the code."""
 RESTARTS = 5
 """So many tests of a run may end the test process; the run goes on after each without it."""
 TEST_S = 60.0
@@ -129,16 +132,28 @@ def _run_once(
             covered=environment_covers(place.environment),
             scratch=place.scratch,
         )
+        _require_room(folder)
         sandbox = place.backend.open(spec)
         try:
             for path in place.removed:
                 if path not in place.files:
                     sandbox.remove(path)
             result = _execute(sandbox, command, nonce, collect_only=collect_only, settled=settled)
+            _require_room(folder)
         finally:
             sandbox.close()
         parsed = parse_report(read_report(file), nonce)
         return _report(result, parsed, nonce), parsed.running
+
+
+def _require_room(folder: str) -> None:
+    """Refuse to measure on a disk that is about to be full: tests would fail for its sake.
+
+    Raises:
+        DiskFull: there is less free space than any run needs.
+    """
+    if shutil.disk_usage(folder).free < ROOM_BYTES:
+        raise disk_full(folder)
 
 
 def _ended_the_process(name: str, report: TestReport) -> TestResult:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tiny_task
 
+from envsynth.errors import DiskFull
+from envsynth.runtime import testrun
 from envsynth.runtime.testrun import TestReport as Report
 from envsynth.runtime.testrun import run_tests
 from envsynth.sandbox.local import LocalBackend
@@ -232,3 +235,13 @@ def test_an_environment_without_the_runner_is_a_problem(tmp_path: Path) -> None:
     assert report.results == ()
     assert not report.complete
     assert "pytest" in report.problem
+
+
+@pytest.mark.parametrize("free", [[0], [2**40, 0]])
+def test_a_disk_that_is_about_to_be_full_is_no_failing_test(
+    run: Run, monkeypatch: pytest.MonkeyPatch, free: list[int]
+) -> None:
+    left = iter(free)
+    monkeypatch.setattr(testrun.shutil, "disk_usage", lambda _: SimpleNamespace(free=next(left)))
+    with pytest.raises(DiskFull, match="no space left"):
+        run({"test_it.py": "def test_it(): pass\n"})
