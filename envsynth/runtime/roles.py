@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -77,9 +77,33 @@ class Admission:
             return "tests and configuration come from the task"
         if any(pattern.search(path) for pattern in self._never):
             return "start-up hooks and configuration come from the task"
+        if added and self._replaces(path):
+            return "it would be imported in place of a module of the task's tests"
         if added and self._shadows(path, reserved):
             return "it would shadow a module of the standard library or of the environment"
         return ""
+
+    def _replaces(self, path: str) -> bool:
+        """Whether a package, module or link would stand beside a guarded module or package of the same name."""
+        # A regular package comes before the module beside it, whichever of its files makes it one, and a link may
+        # lead to a package.
+        if any(f"{place}.py" in self._guarded for place in (path, *_folders_of(path))):
+            return True
+        if not path.endswith(_IMPORTABLE):
+            return False
+        folder, name = posixpath.split(path)
+        stem = posixpath.join(folder, name.split(".")[0])
+        return f"{stem}.py" in self._guarded or stem in self._guarded_packages
+
+    @cached_property
+    def _guarded(self) -> frozenset[str]:
+        """Paths of the base for grading that an episode cannot change."""
+        return frozenset(path for path in self._pristine if self._roles.guarded(path)) - self._allowed
+
+    @cached_property
+    def _guarded_packages(self) -> frozenset[str]:
+        """Folders above guarded modules, which can be imported with or without an `__init__.py`."""
+        return frozenset(folder for path in self._guarded if path.endswith(".py") for folder in _folders_of(path))
 
     def _shadows(self, path: str, reserved: frozenset[str]) -> bool:
         if not path.endswith(_IMPORTABLE):
@@ -117,6 +141,11 @@ class Admission:
                     owned.add(folder)
                     folder = posixpath.dirname(folder)
         return frozenset(owned)
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    while path := posixpath.dirname(path):
+        yield path
 
 
 def reserved_names(environment: Path) -> frozenset[str]:

@@ -49,8 +49,8 @@ def manifest(files: dict[str, str]) -> dict[str, Entry]:
     return found
 
 
-def collect(changes: dict[str, object], *, start=tiny.START, hidden=tiny.HIDDEN, allowed=(), roots=(".",)):
-    base, roles = manifest(start), Roles(RULES)
+def collect(changes: dict[str, object], *, start=tiny.START, hidden=tiny.HIDDEN, allowed=(), roots=(".",), rules=RULES):
+    base, roles = manifest(start), Roles(rules)
     pristine = pristine_manifest(base, manifest(hidden), roles, allowed)
     admission = Admission(roles, allowed, roots, base, pristine)
     collector = Collector(roles, admission, base, pristine, BLOBS.__getitem__)
@@ -101,6 +101,27 @@ def test_deleting_tests_and_configuration_is_not_taken() -> None:
 
 def test_a_module_inside_a_package_may_have_any_name() -> None:
     assert set(collect({"shop/json.py": b"", "shop/pytest.py": b""}).files) == {"shop/json.py", "shop/pytest.py"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "test_modx/__init__.py", "test_modx/deep/x.txt", "checks/test_y.py/__init__.py", "test_modx.cpython-311.so",
+        "shop/checks/__init__.py", "checks.py", "checks.abi3.so", "conftest/__init__.py", "shop/conftest/x.py",
+        "checks/lib.py",
+    ],
+)  # fmt: skip
+def test_nothing_new_is_imported_in_place_of_a_guarded_module(path: str) -> None:
+    hidden = {**tiny.HIDDEN, "test_modx.py": "", "shop/checks/test_x.py": "", "shop/checks.py": "", "conftest.py": ""}
+    hidden |= {"checks/test_y.py": "", "checks/tests/lib/__init__.py": ""}
+    rules = [{"pattern": r"^shop/checks\.py$|^checks/.*lib", "role": "test"}, *RULES]
+    assert collect({path: b"x"}, hidden=hidden, rules=rules).files == {}
+    assert collect({"test_modx": (b"shop", "symlink")}, hidden=hidden).files == {}
+
+
+def test_a_module_beside_a_folder_of_the_same_name_is_taken_where_neither_is_guarded() -> None:
+    changes = {"shop/prices/__init__.py": b"", "shop.py": b""}
+    assert set(collect(changes).files) == set(changes)
 
 
 def test_a_root_and_a_tests_folder_are_import_folders_and_owned_names_may_grow() -> None:
