@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+import multiprocessing
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex, overload
 
 import gymnasium
 from gymnasium import spaces
+from gymnasium.vector.utils import shared_memory
 
 from .contract import JSON, Episode, Grade, ToolResult
 from .observe import character_set, confine, render
@@ -18,6 +20,71 @@ MAX_ACTION = 2_000_000
 """Characters."""
 
 Observation = dict[str, Any]
+
+_LENGTH_BYTES = 4
+_CHARACTER_BYTES = 3
+"""Longest UTF-8 form of a character of `character_set`."""
+
+
+class ObservedText(spaces.Text):
+    """Text that crosses processes whole.
+
+    gymnasium reads the shared memory of a plain `Text` once, when an asynchronous vector environment is made, and so
+    gives the same meaningless text ever after.
+    """
+
+    @property
+    def record_bytes(self) -> int:
+        """Size of one text in shared memory: its length in bytes, then UTF-8."""
+        return _LENGTH_BYTES + _CHARACTER_BYTES * self.max_length
+
+
+class SharedTexts(Sequence[str]):
+    """The latest text of each environment, read when asked for; a deep copy is a tuple of what they are now."""
+
+    def __init__(self, memory: Any, record_bytes: int, count: int) -> None:
+        self._memory = memory
+        self._record_bytes = record_bytes
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        start = range(self._count)[index] * self._record_bytes
+        record = memoryview(self._memory.get_obj()).cast("B")[start : start + self._record_bytes]
+        length = int.from_bytes(record[:_LENGTH_BYTES], "little")
+        return bytes(record[_LENGTH_BYTES : _LENGTH_BYTES + length]).decode()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+@shared_memory.create_shared_memory.register
+def _create_shared_text(space: ObservedText, n: int = 1, ctx: Any = multiprocessing) -> Any:
+    return ctx.Array("B", n * space.record_bytes)
+
+
+@shared_memory.read_from_shared_memory.register
+def _read_shared_text(space: ObservedText, shared_memory: Any, n: int = 1) -> Any:
+    return SharedTexts(shared_memory, space.record_bytes, n)
+
+
+@shared_memory.write_to_shared_memory.register
+def _write_shared_text(space: ObservedText, index: int, values: str, shared_memory: Any) -> None:
+    raw = values.encode()
+    record = len(raw).to_bytes(_LENGTH_BYTES, "little") + raw
+    start = index * space.record_bytes
+    memoryview(shared_memory.get_obj()).cast("B")[start : start + len(record)] = record
 
 
 class ToolEnv(gymnasium.Env[Observation, str]):
@@ -53,7 +120,7 @@ class ToolEnv(gymnasium.Env[Observation, str]):
         self.render_mode = render_mode
         self.observation_space = spaces.Dict(
             {
-                "text": spaces.Text(MAX_OBSERVATION, min_length=0, charset=character_set()),
+                "text": ObservedText(MAX_OBSERVATION, min_length=0, charset=character_set()),
                 "turn": spaces.Discrete(max_turns + 2),
             }
         )

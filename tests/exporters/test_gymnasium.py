@@ -136,6 +136,30 @@ def test_a_task_is_played_through_gymnasium(cache: Cache, tmp_path: Path) -> Non
     assert end == "1.0 True False {'fail_to_pass': True, 'pass_to_pass': True}"
 
 
+@pytest.mark.sandbox
+@pytest.mark.parametrize("how", ["{}", "{'vector_kwargs': {'context': 'spawn'}}"], ids=["default", "spawn"])
+def test_tasks_are_played_in_asynchronous_vectors(cache: Cache, tmp_path: Path, how: str) -> None:
+    if tiny.no_bubblewrap():
+        pytest.skip(tiny.no_bubblewrap())
+    task = tiny.make_task(cache)
+    pack = export(cache, tmp_path / "shop-tasks", task)
+    look = {"tool": "bash", "arguments": {"command": "cat LICENSE; echo é"}}
+    code = (
+        "import json, gymnasium as gym\n"
+        f"envs = gym.make_vec('shop_tasks:{task.id}-v0', 2, vectorization_mode='async', **{how})\n"
+        "observation, info = envs.reset(seed=3)\nprint(json.dumps(observation['text']))\n"
+        f"observation, *_ = envs.step((json.dumps({look!r}), json.dumps({tiny.SOLVE!r})))\n"
+        "print(json.dumps(observation['text']))\n"
+        f"observation, reward, *_ = envs.step((json.dumps({tiny.SUBMIT!r}),) * 2)\n"
+        "print(json.dumps(list(reward)))\nenvs.close()"
+    )
+    texts, answers, rewards = map(json.loads, run(code, pack, ENVSYNTH_CACHE=str(cache.root)).splitlines())
+    assert texts == [task.candidate.instruction] * 2
+    assert f"{tiny.START['LICENSE']}é\n" in answers[0]
+    assert answers[1].startswith("written_bytes")
+    assert rewards == [0.0, 1.0]
+
+
 def test_an_earlier_pack_is_replaced_whole_and_nothing_else_is(cache: Cache, tmp_path: Path) -> None:
     out = tmp_path / "shop-tasks"
     export(cache, out)

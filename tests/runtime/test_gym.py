@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from itertools import pairwise
 
 import pytest
 import tiny_task as tiny
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from envsynth.errors import SandboxError
 from envsynth.runtime.contract import Grade, ToolResult
-from envsynth.runtime.gym import MAX_ACTION, ToolEnv, parse_action
+from envsynth.runtime.gym import MAX_ACTION, MAX_OBSERVATION, ToolEnv, parse_action
+from envsynth.runtime.observe import confine, render
 from envsynth.runtime.workspace import open_task
 
 
@@ -132,6 +136,59 @@ def test_close_frees_the_episode_and_reset_opens_another() -> None:
 
 def test_gymnasiums_own_checker_is_content_with_a_fake() -> None:
     check_env(fake_env(), skip_render_check=True)
+
+
+TEXTS = ("a\n\u2713 done", "", "\u2ff0" * MAX_OBSERVATION, "b")
+
+
+def told(tool: str, text: str) -> str:
+    return confine(render(ToolResult(True, {"tool": tool, "text": text}, "", False)), limit=MAX_OBSERVATION)
+
+
+@pytest.mark.parametrize(
+    "vectorise",
+    [
+        SyncVectorEnv,
+        AsyncVectorEnv,
+        partial(AsyncVectorEnv, copy=False),
+    ],
+    ids=["sync", "async", "async-live"],
+)
+def test_vectors_of_environments_give_the_texts_of_their_own_episodes(vectorise) -> None:
+    envs = vectorise([fake_env] * 2)
+    try:
+        observation, _ = envs.reset(seed=1)
+        assert tuple(observation["text"]) == ("do \\u6f22\\u5b57\\x00",) * 2
+        for first, second in pairwise(TEXTS):
+            envs.reset()
+            observation, reward, *_ = envs.step((action("look", text=first), action("submit", text=second)))
+            assert tuple(observation["text"]) == (told("look", first), told("submit", second))
+            assert list(reward) == [0.0, 1.0]
+            assert list(observation["turn"]) == [1, 1]
+    finally:
+        envs.close()
+
+
+def test_an_earlier_observation_of_a_vector_stays_what_it_was() -> None:
+    envs = AsyncVectorEnv([fake_env] * 2)
+    try:
+        first, _ = envs.reset(seed=1)
+        assert first in envs.observation_space
+        envs.step((action("look"), action("look")))
+        assert first["text"] == ("do \\u6f22\\u5b57\\x00",) * 2
+    finally:
+        envs.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*ERROR")
+def test_a_vectors_environment_failure_is_raised_with_its_cause() -> None:
+    envs = AsyncVectorEnv([partial(fake_env, "call"), fake_env])
+    try:
+        envs.reset(seed=1)
+        with pytest.raises(SandboxError, match="the environment failed"):
+            envs.step((action("look"), action("look")))
+    finally:
+        envs.close()
 
 
 @pytest.mark.sandbox
