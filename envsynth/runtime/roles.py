@@ -15,6 +15,8 @@ from .trees import Manifest, word_table
 GUARDED = ("test", "config")
 """Roles that are never taken from an episode."""
 _IMPORTABLE = (".py", ".pyw", ".so", ".pyd")
+_COLLECTED = re.compile(r"test_|.*_test\.py$|(conftest|tests|__init__)\.py$")
+"""Names of modules that a runner loads by their path."""
 
 
 class Roles:
@@ -63,13 +65,14 @@ class Admission:
         self._pristine = pristine
         self._never = [re.compile(pattern, re.IGNORECASE) for pattern in word_table("never_taken.txt")]
 
-    def refusal(self, path: str, *, added: bool, reserved: frozenset[str]) -> str:
+    def refusal(self, path: str, *, added: bool, reserved: frozenset[str], link: bool = False) -> str:
         """Why a path is not taken; empty when it may be.
 
         Args:
             path: relative POSIX path that was added, modified or removed.
             added: whether the start tree has no such file.
             reserved: import names of the standard library and the environment.
+            link: whether it is a symbolic link, which may lead to a package.
         """
         if path in self._allowed:
             return ""
@@ -79,8 +82,11 @@ class Admission:
             return "start-up hooks and configuration come from the task"
         if added and self._replaces(path):
             return "it would be imported in place of a module of the task's tests"
-        if added and self._shadows(path, reserved):
-            return "it would shadow a module of the standard library or of the environment"
+        if added and (link or path.endswith(_IMPORTABLE)):
+            if self._shadows(path, reserved):
+                return "it would shadow a module of the standard library or of the environment"
+            if self._shadows(path, self._test_modules):
+                return "it would shadow a module of the task's tests"
         return ""
 
     def _replaces(self, path: str) -> bool:
@@ -106,8 +112,6 @@ class Admission:
         return frozenset(folder for path in self._guarded if path.endswith(".py") for folder in _folders_of(path))
 
     def _shadows(self, path: str, reserved: frozenset[str]) -> bool:
-        if not path.endswith(_IMPORTABLE):
-            return False
         for folder in self._import_folders:
             prefix = f"{folder}/" if folder else ""
             if not path.startswith(prefix):
@@ -116,6 +120,29 @@ class Admission:
             if name in reserved and f"{prefix}{name}" not in self._owned:
                 return True
         return False
+
+    @cached_property
+    def _test_modules(self) -> frozenset[str]:
+        """Top-level names that tests may import guarded modules by, from folders they put on the import path."""
+        names = set()
+        for path in self._guarded:
+            if not path.endswith(".py"):
+                continue
+            folder, name = posixpath.split(path)
+            if f"{folder}/__init__.py" in self._pristine:
+                names.add(posixpath.basename(self._top_package(folder)))
+            else:
+                names.add(name.split(".")[0])
+                # Without an `__init__.py` the folder of a helper may be a namespace package; one that holds nothing
+                # but tests is often called as the package that they test.
+                if not _COLLECTED.match(name):
+                    names.add(posixpath.basename(folder))
+        return frozenset(names - {""})
+
+    def _top_package(self, folder: str) -> str:
+        while f"{posixpath.dirname(folder)}/__init__.py" in self._pristine:
+            folder = posixpath.dirname(folder)
+        return folder
 
     @cached_property
     def _import_folders(self) -> frozenset[str]:

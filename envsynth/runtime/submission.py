@@ -145,7 +145,9 @@ class Collector:
                 left_out.append(("", f"more than {MAX_CHANGES} paths changed: the rest is not taken"))
                 break
             rows.append(self._row(changed))
-            why = self._admission.refusal(changed.path, added=changed.status == "added", reserved=reserved)
+            why = self._admission.refusal(
+                changed.path, added=changed.status == "added", reserved=reserved, link=changed.mode == "symlink"
+            )
             why = why or _unfit(changed)
             total += len(changed.content or b"") if not why else 0
             if why or total > MAX_TOTAL_BYTES:

@@ -124,6 +124,22 @@ def test_a_module_beside_a_folder_of_the_same_name_is_taken_where_neither_is_gua
     assert set(collect(changes).files) == set(changes)
 
 
+def test_a_module_of_the_tests_is_not_shadowed_from_a_folder_that_comes_earlier_on_the_import_path() -> None:
+    hidden = {**tiny.HIDDEN, "tests/lib/checks.py": "", "tests/kit/__init__.py": "", "tests/kit/asserts.py": ""}
+    shadows = {
+        "checks.py": b"", "src/checks/__init__.py": b"", "kit/__init__.py": b"", "checks": (b"shop", "symlink"),
+        "json": (b"shop", "symlink"), "lib/checks.py": b"",
+    }  # fmt: skip
+    for path, content in shadows.items():
+        assert collect({path: content}, hidden=hidden, roots=("src",)).files == {}, path
+    free = {"asserts.py": b"", "shop/checks.py": b"", "checks.txt": b"", "docs/checks/x.py": b"", "new": b""}
+    assert set(collect(free, hidden=hidden, roots=("src",)).files) == set(free)
+    tested = {**tiny.HIDDEN, "tests/till/test_till.py": "", "tests/till/conftest.py": ""}
+    assert set(collect({"till/__init__.py": b""}, hidden=tested).files) == {"till/__init__.py"}
+    start = {**tiny.START, "checks.py": ""}
+    assert set(collect({"checks.py": b"x"}, start=start, hidden=hidden).files) == {"checks.py"}
+
+
 def test_a_root_and_a_tests_folder_are_import_folders_and_owned_names_may_grow() -> None:
     start = {**tiny.START, "src/json/__init__.py": ""}
     assert collect({"src/pytest.py": b""}, roots=("src",)).files == {}
