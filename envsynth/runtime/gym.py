@@ -94,6 +94,8 @@ class ToolEnv(gymnasium.Env[Observation, str]):
     instruction at first) and `turn` (calls made so far). The reward is 0 until the episode is over, and then the
     grade's; the last `info["grade"]` has every component. An action that is no tool call ends the episode with gate 0.
 
+    A pickled or copied environment has no episode: reset it first.
+
     Raises, from `reset` and `step`:
         SandboxError: the environment failed. Throw the episode away; it says nothing about the agent.
     """
@@ -158,6 +160,13 @@ class ToolEnv(gymnasium.Env[Observation, str]):
         truncated = result.done and self._turn > self._max_turns
         reward = info["grade"]["reward"] if result.done else 0.0
         return self._observe(render(result)), reward, result.done and not truncated, truncated, info
+
+    def render(self) -> None:
+        """Nothing: there is no picture of a workspace."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A workspace is a running sandbox of this process.
+        return {**self.__dict__, "_episode": None, "_done": True}
 
     def close(self) -> None:
         """Free the workspace."""

@@ -109,6 +109,7 @@ def test_tasks_are_registered_when_the_package_is_imported(cache: Cache, tmp_pat
         "import gymnasium as gym, shop_tasks\n"
         f"one = gym.make('shop_tasks:{task.id}-v0')\n"
         f"two = gym.make('shop_tasks:shop_tasks/Task-v0', task='{task.id}')\n"
+        "import pickle; one = pickle.loads(pickle.dumps(one))\n"
         "print(one.unwrapped.task_id, two.unwrapped.task_id, [t['id'] for t in shop_tasks.tasks()])\n"
         "try: gym.make('shop_tasks:shop_tasks/Task-v0', task='nope')\n"
         "except Exception as exc: print(exc)"
@@ -129,7 +130,8 @@ def test_a_task_is_played_through_gymnasium(cache: Cache, tmp_path: Path) -> Non
         "observation, info = env.reset(seed=3)\nprint(json.dumps(observation['text']))\n"
         f"env.step(json.dumps({tiny.SOLVE!r}))\n"
         f"observation, reward, terminated, truncated, info = env.step(json.dumps({tiny.SUBMIT!r}))\n"
-        "print(reward, terminated, truncated, info['grade']['checks'])\nenv.close()"
+        "print(reward, terminated, truncated, info['grade']['checks'])\n"
+        "assert env.render() is None\nenv.close()"
     )
     instruction, end = run(code, pack, ENVSYNTH_CACHE=str(cache.root)).splitlines()
     assert json.loads(instruction) == task.candidate.instruction

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from functools import partial
 from itertools import pairwise
 
@@ -132,6 +134,24 @@ def test_close_frees_the_episode_and_reset_opens_another() -> None:
     assert [episode.closed for episode in opened] == [True]
     env.reset()
     assert len(opened) == 2
+
+
+def test_a_pickled_or_copied_environment_starts_without_an_episode() -> None:
+    env = ToolEnv(FakeEpisode, task_id="t", max_turns=2)
+    env.reset(seed=1)
+    for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        assert (twin.task_id, twin.observation_space) == ("t", env.observation_space)
+        with pytest.raises(ResetNeeded):
+            twin.step(action("submit"))
+        assert twin.reset()[0] == env._observe("do 漢字\x00") | {"turn": 0}
+        twin.close()
+    assert env.step(action("submit"))[1] == 1.0
+
+
+def test_there_is_nothing_to_render() -> None:
+    env = fake_env()
+    env.reset()
+    assert env.render() is None
 
 
 def test_gymnasiums_own_checker_is_content_with_a_fake() -> None:
