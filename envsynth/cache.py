@@ -37,7 +37,7 @@ class Cache:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
-        with boundary_of(self.root):
+        with self._boundary():
             self.root.mkdir(parents=True, exist_ok=True)
 
     # --- blobs ---------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Cache:
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock between processes; the kernel frees it when the holder dies."""
         path = self.root / "locks" / hashlib.sha256(name.encode()).hexdigest()[:32]
-        with boundary_of(path):
+        with self._boundary():
             path.parent.mkdir(parents=True, exist_ok=True)
             handle = path.open("a")
         with handle:
@@ -134,9 +134,15 @@ class Cache:
     def folder(self, *parts: str) -> Path:
         """A folder of the cache, made if it is not there."""
         path = self.root.joinpath(*parts)
-        with boundary_of(path):
+        with self._boundary():
             path.mkdir(parents=True, exist_ok=True)
         return path
+
+    @contextmanager
+    def _boundary(self) -> Iterator[None]:
+        step = "name another folder with --cache DIR or $ENVSYNTH_CACHE"
+        with boundary(ConfigError, "the cache cannot be written", where=str(self.root), next_step=step):
+            yield
 
     def _blob(self, digest: str) -> Path:
         return self.root / "blobs" / digest[:2] / digest[2:]
@@ -145,7 +151,7 @@ class Cache:
         return self.root / "results" / kind / key[:2] / key[2:]
 
     def _write(self, path: Path, content: bytes) -> None:
-        with boundary_of(path):
+        with self._boundary():
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
             try:
@@ -171,13 +177,6 @@ def read_tree(folder: Path, put: Callable[[bytes], str]) -> Tree:
         name = path.relative_to(folder).as_posix()
         entries.append(TreeEntry(path=name, mode=mode, blob=put(content), size=len(content)))
     return Tree(entries=tuple(entries))
-
-
-@contextmanager
-def boundary_of(path: Path) -> Iterator[None]:
-    """Name the cache in any error of the file system."""
-    with boundary(ConfigError, "the cache cannot be written", where=str(path)):
-        yield
 
 
 def remove_folder(path: Path) -> None:

@@ -58,12 +58,12 @@ class EnvsynthError(Exception):
             where, cause, next_step = where or what.where, cause or what.cause, next_step or what.next_step
             retryable = what.retryable if retryable is None else retryable
             what = what.what
-        self.what = str(what)
+        self.what: str = str(what)
         super().__init__(self.what)
-        self.where = where
-        self.cause = cause
-        self.next_step = next_step
-        self.retryable = self.default_retryable if retryable is None else retryable
+        self.where: str = where
+        self.cause: str = cause
+        self.next_step: str = next_step
+        self.retryable: bool = self.default_retryable if retryable is None else retryable
 
     def __str__(self) -> str:
         line = f"{self.where}: {self.what}" if self.where else self.what
@@ -177,7 +177,7 @@ class ExportError(EnvsynthError):
 
 
 @contextmanager
-def boundary(error: type[EnvsynthError], what: str, *, where: str = "") -> Iterator[None]:
+def boundary(error: type[EnvsynthError], what: str, *, where: str = "", next_step: str = "") -> Iterator[None]:
     """Turn any foreign exception into `error`; the only broad `except` in the package.
 
     Raises:
@@ -188,13 +188,15 @@ def boundary(error: type[EnvsynthError], what: str, *, where: str = "") -> Itera
     except EnvsynthError:
         raise
     except subprocess.TimeoutExpired as exc:
-        raise error(what, where=where, cause=f"no answer in {exc.timeout:.0f} s", retryable=True) from exc
+        raise error(
+            what, where=where, cause=f"no answer in {exc.timeout:.0f} s", next_step=next_step, retryable=True
+        ) from exc
     except OSError as exc:
         if exc.errno in (errno.ENOSPC, errno.EDQUOT):
             raise disk_full(where or str(exc.filename or "")) from exc
-        raise error(what, where=where, cause=_describe(exc)) from exc
+        raise error(what, where=where, cause=_describe(exc), next_step=next_step) from exc
     except Exception as exc:
-        raise error(what, where=where, cause=_describe(exc)) from exc
+        raise error(what, where=where, cause=_describe(exc), next_step=next_step) from exc
 
 
 def disk_full(where: str) -> DiskFull:
@@ -207,5 +209,7 @@ def disk_full(where: str) -> DiskFull:
 
 def _describe(exc: BaseException) -> str:
     text = " ".join(str(exc).split())
+    if isinstance(exc, OSError) and exc.strerror:
+        return f"{exc.strerror}: {exc.filename}" if exc.filename else exc.strerror
     name = type(exc).__name__
     return f"{name}: {text[:300]}" if text else name

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from envsynth.cache import Cache, read_tree, remove_folder
 from envsynth.errors import DiskFull, EnvsynthError, boundary
 from envsynth.models import FileMode, Tree, TreeEntry
+from envsynth.runtime import trees
 
 
 @pytest.fixture
@@ -54,6 +55,22 @@ def test_materialised_tree_is_the_tree(cache: Cache) -> None:
     assert cache.materialise(tree) == folder
 
 
+@pytest.mark.parametrize("damage", ["truncated", "removed", "added", "mode"])
+def test_a_damaged_folder_of_a_tree_is_made_again(cache: Cache, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    tree = make_tree(cache)
+    folder = cache.materialise(tree)
+    if damage == "truncated":
+        (folder / "a.py").write_bytes(b"")
+    elif damage == "removed":
+        (folder / "link").unlink()
+    elif damage == "added":
+        (folder / "new.py").write_bytes(b"")
+    else:
+        (folder / "bin/run").chmod(0o644)
+    monkeypatch.setattr(trees, "_WHOLE", set())  # another process
+    assert read_tree(cache.materialise(tree), cache.put) == tree
+
+
 def test_a_corrupt_result_counts_as_none(cache: Cache) -> None:
     cache.keep("kind", "k" * 8, "text")
     assert cache.recall("kind", "k" * 8) == "text"
@@ -87,6 +104,8 @@ def test_an_unwritable_cache_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvsynthError, match="the cache cannot be written") as caught:
         Cache(tmp_path / "file" / "cache")
+    assert str(tmp_path / "file" / "cache") in str(caught.value)
+    assert "--cache DIR" in caught.value.next_step
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
 

@@ -106,7 +106,8 @@ def _open(path: Path, read_only: bool) -> Connection:
 
 def _create(path: Path) -> None:
     """A new catalog appears whole: it is made beside its place and linked into it."""
-    with boundary(CatalogError, "the catalog cannot be made", where=str(path)):
+    step = "name another file with --catalog P"
+    with boundary(ConfigError, "the catalog cannot be made", where=str(path), next_step=step):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
             scratch = Path(folder, "new.duckdb")

@@ -52,7 +52,8 @@ def write_pack(out: Path, files: Mapping[str, bytes]) -> None:
     Raises:
         ExportError: the folder cannot be written.
     """
-    with boundary(ExportError, "the pack cannot be written", where=str(out)):
+    step = "name another folder with --out DIR"
+    with boundary(ExportError, "the pack cannot be written", where=str(out), next_step=step):
         out = out.absolute()
         out.parent.mkdir(parents=True, exist_ok=True)
         with _aside(out) as folder:

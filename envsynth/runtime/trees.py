@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -76,10 +77,13 @@ def materialise(manifest: Manifest, blobs: Blobs, cache_dir: Path) -> Path:
     ]
     name = hashlib.sha256(canonical_json({"entries": entries}).encode()).hexdigest()
     place = cache_dir / "trees" / name
-    if place.is_dir():
+    if place in _WHOLE or (place.is_dir() and _is_whole(place, manifest)):
+        _WHOLE.add(place)
         return place
     trouble = boundary(SandboxError, "a tree cannot be laid out in the cache", where=str(cache_dir))
     with trouble, _lock(cache_dir, f"tree-{name}"):
+        if place.is_dir() and not _is_whole(place, manifest):
+            shutil.rmtree(place)
         if not place.is_dir():
             (cache_dir / "scratch").mkdir(parents=True, exist_ok=True)
             scratch = Path(tempfile.mkdtemp(prefix="new-", dir=cache_dir / "scratch"))
@@ -90,7 +94,38 @@ def materialise(manifest: Manifest, blobs: Blobs, cache_dir: Path) -> Path:
             except BaseException:
                 shutil.rmtree(scratch, ignore_errors=True)
                 raise
+    _WHOLE.add(place)
     return place
+
+
+_WHOLE: set[Path] = set()
+"""Folders that this process has made or compared: a cache may be damaged between processes, not during one."""
+
+
+def _is_whole(folder: Path, manifest: Manifest) -> bool:
+    """Whether a folder still holds exactly the files of a tree."""
+    found = 0
+    for parent, folders, names in os.walk(folder):
+        for name in (*names, *(inside for inside in folders if Path(parent, inside).is_symlink())):
+            path = Path(parent, name)
+            entry = manifest.get(path.relative_to(folder).as_posix())
+            if entry is None or (_mode_of(path), _blob_of(path)) != (entry.mode, entry.blob):
+                return False
+            found += 1
+    return found == len(manifest)
+
+
+def _mode_of(path: Path) -> str:
+    mode = path.lstat().st_mode
+    return "symlink" if stat.S_ISLNK(mode) else "executable" if mode & 0o100 else "file"
+
+
+def _blob_of(path: Path) -> str:
+    try:
+        content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _write(manifest: Manifest, blobs: Blobs, folder: Path) -> None:
