@@ -9,7 +9,7 @@ the catalog and the report.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,19 +17,17 @@ from envsynth import plugins
 from envsynth.catalog import Catalog
 from envsynth.config import BuildConfig, write_resolved
 from envsynth.context import BuildContext
-from envsynth.errors import EnvsynthError, GeneratorError, boundary
+from envsynth.errors import ConfigError, EnvsynthError, GeneratorError, boundary
 from envsynth.executors import make_executor
-from envsynth.models import BuildReport, Dropped, Event, Lead, Outcome, OutcomeStatus, Source
+from envsynth.models import BuildReport, Dropped, Lead, Outcome, OutcomeStatus, Source, Task
 from envsynth.sources import read_sources
+from envsynth.telling import Progress, Teller
 from envsynth.timing import Stopwatch
 from envsynth.work import Unit, Worked, generator, ladder, work
 
 __all__ = ["build"]
 
-Progress = Callable[[Event], None]
-
-SAME_ERRORS = 5
-"""So many equal infrastructure errors in a row stop a build: the cause is one, and more tries will not help."""
+_OTHER_OUT = "name another folder with --out DIR"
 
 
 class Planned(NamedTuple):
@@ -54,30 +52,24 @@ class _Build:
 
     def __init__(self, config: BuildConfig, progress: Progress) -> None:
         self.config = config
-        self.progress = progress
         self.context = BuildContext(config.cache, sandbox=config.sandbox, offline=config.offline)
         self.ladder = ladder()
-        self.errors: list[EnvsynthError] = []
-        self.outcomes: dict[str, tuple[OutcomeStatus, str, str]] = {}
-        self.done = self.total = self.reused = 0
-        self._streak: Counter[str] = Counter()
-        self._noted: set[str] = set()
+        self.teller = Teller(progress, keep_going=config.keep_going)
+        self.reused = 0
 
     def run(self) -> BuildReport:
         watch = Stopwatch()
         listed = read_sources(self.config.sources, root=self.config.root, defaults=self.config.source_defaults)
-        for error in listed.errors[:-1]:
-            # Each bad line is shown, also where the last one then stops the build.
-            self.errors.append(error)
-            self._say("error", str(error))
-        for error in listed.errors[-1:]:
-            self._error(error)
-        planned = [plan for source in listed.sources if (plan := self._plan(source)) is not None]
+        self.teller.source_failed(*listed.errors)
+        # Before any work: a wrong path should not be found out after an hour.
+        with boundary(ConfigError, "packs cannot be written", where=str(self.config.out), next_step=_OTHER_OUT):
+            self.config.out.mkdir(parents=True, exist_ok=True)
         with Catalog.open(self.config.catalog) as catalog:
             write_resolved(self.config)
             number = catalog.begin_build(self.config.document())
             ending = "failed"
             try:
+                planned = [plan for source in listed.sources if (plan := self._plan(source)) is not None]
                 for plan in planned:
                     self._settle(catalog, number, plan)
                 ending = "done"
@@ -92,7 +84,7 @@ class _Build:
 
     def _plan(self, source: Source) -> Planned | None:
         """List a source's leads; a source that cannot be read stops the build unless it keeps going."""
-        self._say("source", f"reading {source.uri}", source.uri)
+        self.teller.say("source", f"reading {source.uri}", source.uri)
         leads: list[Lead] = []
         dropped: list[Dropped] = []
         try:
@@ -100,11 +92,11 @@ class _Build:
                 for found in generator(source.generator).plan(source, self.context):
                     (dropped if isinstance(found, Dropped) else leads).append(found)  # type: ignore[arg-type]
         except EnvsynthError as error:
-            self._error(error)
+            self.teller.source_failed(error)
             return None
-        self._notes(self.context.notes, source)
-        self.total += len(leads)
-        self._say("plan", f"{len(leads)} leads, {len(dropped)} passed over", source.uri)
+        self.teller.notes(self.context.notes, source.uri)
+        self.teller.total += len(leads)
+        self.teller.say("plan", f"{len(leads)} leads, {len(dropped)} passed over", source.uri)
         return Planned(source, leads, dropped)
 
     # --- working -------------------------------------------------------------------------------------------
@@ -119,12 +111,12 @@ class _Build:
             catalog.record(number, outcomes, self.context.blobs)
         pending = [lead for lead in plan.leads if lead.key not in settled]
         self.reused += len(plan.leads) - len(pending)
-        self.done += len(plan.leads) - len(pending)
+        self.teller.done += len(plan.leads) - len(pending)
         if not pending:
             return
         # Before any work: a machine without a sandbox should say so once and not once a lead.
         self.context.backend(plan.source)
-        self._notes(self.context.notes, plan.source)
+        self.teller.notes(self.context.notes, plan.source.uri)
         units = [self._unit(lead, plan.source) for lead in pending]
         for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units):
             self._take(catalog, number, plan.source, unit, result)
@@ -140,78 +132,44 @@ class _Build:
         """Record what became of a unit, tell the user, and stop where going on is pointless."""
         if isinstance(result, EnvsynthError) and result.retryable:
             lead = Unit.from_json(unit).lead
-            worked = Worked(outcome=Outcome(lead=lead, ladder=self.ladder, problem=str(result)))
+            worked = Worked(
+                outcome=Outcome(lead=lead, ladder=self.ladder, problem=str(result), problem_kind=result.what)
+            )
         elif isinstance(result, BaseException):
             raise result
         else:
             worked = Worked.from_json(result)
-        outcome = worked.outcome
-        catalog.record(number, [outcome], self.context.blobs)
-        self.done += 1
-        self._notes(worked.notes, source)
-        name = outcome.task.id if outcome.task else outcome.lead.ref[:12]
-        reason = f" ({outcome.reason})" if outcome.reason else ""
-        detail = {"status": outcome.status.value, "reason": outcome.reason, "lead": outcome.lead.key, "name": name}
-        self._say("lead", f"{outcome.status.value} {name}{reason}: {outcome.lead.title}", source.uri, **detail)
-        if outcome.problem:
-            self._say("error", f"owed {outcome.lead.ref[:12]}: {outcome.problem}", source.uri)
-        self._count_problem(outcome)
+        catalog.record(number, [worked.outcome], self.context.blobs)
+        self.teller.notes(worked.notes, source.uri)
+        self.teller.settled(worked.outcome, source.uri)
 
-    def _count_problem(self, outcome: Outcome) -> None:
-        if not outcome.problem:
-            self._streak.clear()
-            return
-        cause = outcome.problem.split(": ", 1)[-1]
-        self._streak = Counter({cause: self._streak[cause] + 1})
-        if self._streak[cause] >= SAME_ERRORS:
-            raise EnvsynthError(
-                f"stopped after {SAME_ERRORS} equal infrastructure errors in a row", cause=cause,
-                next_step="envsynth doctor; then the same command again: finished work is kept", retryable=True,
-            )  # fmt: skip
-
-    # --- telling -------------------------------------------------------------------------------------------
+    # --- reporting -----------------------------------------------------------------------------------------
 
     def _report(self, catalog: Catalog, number: int, planned: Sequence[Planned], watch: Stopwatch) -> BuildReport:
         leads = [lead for plan in planned for lead in _all_leads(plan)]
         funnel = catalog.funnel([lead.key for lead in leads])
         tasks = catalog.tasks_of([lead.key for lead in leads])
-        pack = self._export(catalog, [task.id for task in tasks])
+        pack = self._export(catalog, tasks)
         cost = watch.cost()
         statuses: Counter[str] = Counter()
         for row in funnel:
             statuses[row.status] += row.leads
         owed = statuses[OutcomeStatus.OWED.value]
-        codes = [error.exit_code for error in self.errors] + ([3] if owed else [])
+        codes = [error.exit_code for error in self.teller.errors] + ([3] if owed else []) + ([] if tasks else [1])
         return BuildReport(
             build=number, catalog=self.config.catalog, pack=pack, leads=len(leads), reused=self.reused,
             statuses=dict(statuses), funnel=tuple(funnel), tasks=tuple(task.id for task in tasks),
-            errors=tuple(str(error) for error in self.errors), seconds=cost.wall_s, cpu_s=cost.cpu_s,
+            errors=tuple(str(error) for error in self.teller.errors), seconds=cost.wall_s, cpu_s=cost.cpu_s,
             exit_code=max(codes, default=0),
         )  # fmt: skip
 
-    def _export(self, catalog: Catalog, ids: Sequence[str]) -> Path | None:
-        if not ids:
+    def _export(self, catalog: Catalog, tasks: Sequence[Task]) -> Path | None:
+        if not tasks:
             return None
         exporter = plugins.load("exporters", self.config.format)()
         name = self.config.pack_name
-        self._say("export", f"writing {len(ids)} tasks as {self.config.format} pack {name}")
-        tasks = [catalog.task(task_id) for task_id in sorted(ids)]
+        self.teller.say("export", f"writing {len(tasks)} tasks as {self.config.format} pack {name}")
         return exporter.export(tasks, catalog.blobs, self.config.out / name, {"name": name})
-
-    def _error(self, error: EnvsynthError) -> None:
-        if not self.config.keep_going:
-            raise error
-        self.errors.append(error)
-        self._say("error", str(error))
-
-    def _notes(self, notes: Sequence[str], source: Source) -> None:
-        for note in notes:
-            if note not in self._noted:
-                self._noted.add(note)
-                self._say("note", note, source.uri)
-
-    def _say(self, kind: str, text: str, source: str = "", **detail: str) -> None:
-        self.progress(Event(kind, text, source, self.done, self.total, dict(detail)))  # type: ignore[arg-type]
 
 
 def _all_leads(plan: Planned) -> list[Lead]:

@@ -89,7 +89,7 @@ def work(text: str) -> str:
     except (DiskFull, SandboxUnavailable):
         raise
     except EnvsynthError as error:
-        outcome = Outcome(lead=unit.lead, ladder=unit.ladder, problem=str(error))
+        outcome = Outcome(lead=unit.lead, ladder=unit.ladder, problem=str(error), problem_kind=error.what)
     outcome = outcome.model_copy(update={"cost": watch.cost() + Cost(disk_bytes=context.disk_bytes)})
     return Worked(outcome=outcome, notes=tuple(context.notes)).to_json()
 
@@ -99,13 +99,16 @@ def _settle(unit: Unit, context: BuildContext) -> Outcome:
     with boundary(EnvsynthError, "the generator failed", where=f"{source.uri} {lead.ref[:12]}"):
         candidate = generator(lead.generator).develop(lead, source, context)
     if isinstance(candidate, Dropped):
-        return Outcome(lead=lead, ladder=unit.ladder, dropped=candidate, problem=_owed(candidate))
+        owed = _owed(candidate)
+        kind = candidate.reason if owed else ""
+        return Outcome(lead=lead, ladder=unit.ladder, dropped=candidate, problem=owed, problem_kind=kind)
     verdicts = judge(candidate, source, context, validators())
     task = admission.admit(candidate, verdicts, workspace_panel(candidate, context.blobs))
-    problem = next((v.findings[0].message for v in verdicts if _environment_failed(v) and v.findings), "")
+    failed = next((v.findings[0] for v in verdicts if _environment_failed(v) and v.findings), None)
     return Outcome(
-        lead=lead, ladder=unit.ladder, candidate=candidate, verdicts=tuple(verdicts), task=task, problem=problem
-    )
+        lead=lead, ladder=unit.ladder, candidate=candidate, verdicts=tuple(verdicts), task=task,
+        problem=failed.message if failed else "", problem_kind=failed.where if failed else "",
+    )  # fmt: skip
 
 
 def _owed(dropped: Dropped) -> str:
@@ -139,6 +142,6 @@ def _one_verdict(validator: Validator, candidate: Candidate, source: Source, con
             validator=validator.name,
             version=validator.version,
             status=VerdictStatus.TIMEOUT if timed_out else VerdictStatus.ERROR,
-            findings=(Finding(rule="environment_error", message=str(error)),),
+            findings=(Finding(rule="environment_error", message=str(error), where=error.what),),
             cost=watch.cost(),
         )

@@ -11,7 +11,7 @@ import pytest
 from envsynth import pipeline, work
 from envsynth.catalog import Catalog
 from envsynth.config import BuildConfig
-from envsynth.errors import DiskFull, EnvsynthError, SandboxError, SourceError
+from envsynth.errors import ConfigError, DiskFull, EnvsynthError, SandboxError, SourceError
 from envsynth.models import (
     Candidate,
     Check,
@@ -55,7 +55,7 @@ class Listing:
         if lead.ref in self.trouble:
             raise self.trouble[lead.ref]
         if lead.ref.startswith("drop"):
-            return Dropped(lead=lead, reason="no_fail_to_pass")
+            return Dropped(lead=lead, reason="no_fail_to_pass", detail="start: 3 passed")
         context.note("one line for the user")
         empty = context.blobs.put_tree(Tree())
         workspace = Workspace(
@@ -164,6 +164,33 @@ def test_a_full_disk_stops_at_once_and_keeps_what_had_finished(tmp_path: Path, j
         pipeline.build(config(tmp_path, "https://host.example/o/repo leads=good,full,never"), lambda _: None)
     assert Listing.developed == ["good", "full"]
     assert outcomes(tmp_path) == {"good": ("admitted", "")}
+
+
+def test_nothing_admitted_is_a_finding_and_its_cause_is_told(tmp_path: Path, judges: list[Judge]) -> None:
+    events: list[Event] = []
+    report = pipeline.build(config(tmp_path, "https://host.example/o/repo leads=drop1,fail-static"), events.append)
+    assert (report.exit_code, report.statuses) == (1, {"dropped": 1, "rejected": 1})
+    told = [event.text for event in events if event.kind == "lead"]
+    assert told[0].endswith("[start: 3 passed]")
+    assert told[1].endswith("[bad]")
+
+
+def test_wrong_paths_are_found_before_any_work(tmp_path: Path, judges: list[Judge]) -> None:
+    (tmp_path / "file").write_text("")
+    settings = config(tmp_path, "https://host.example/o/repo leads=good")
+    for wrong in ({"out": tmp_path / "file" / "out"}, {"catalog": tmp_path / "file" / "c.duckdb"}):
+        with pytest.raises(ConfigError, match="Next: name another"):
+            pipeline.build(settings.model_copy(update=wrong), lambda _: None)
+    assert Listing.developed == []
+
+
+def test_equal_trouble_is_told_once(tmp_path: Path, judges: list[Judge]) -> None:
+    for number in (1, 2, 3):
+        Listing.trouble[f"late{number}"] = SandboxError("no answer", where=f"lead {number}", cause=f"after {number} s")
+    events: list[Event] = []
+    report = pipeline.build(config(tmp_path, "https://host.example/o/repo leads=late1,late2,late3,good"), events.append)
+    assert [event.text for event in events if event.kind == "error"] == ["owed late1: lead 1: no answer (after 1 s)"]
+    assert report.exit_code == 3
 
 
 def test_an_unreadable_source_stops_or_is_reported(tmp_path: Path, judges: list[Judge]) -> None:

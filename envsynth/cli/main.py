@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -48,6 +49,8 @@ app.command("doctor")(doctor.doctor)
 
 def main() -> None:
     """Run the command line of this process."""
+    # Schedulers and containers end a process so; it stops as cleanly as for Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -36,6 +36,8 @@ class Outcome(Model):
     task: Task | None = None
     problem: str = ""
     """The infrastructure error, where one kept the lead from a final outcome."""
+    problem_kind: str = ""
+    """What failed, without where and why: equal for equal errors."""
     cost: Cost = Field(default_factory=Cost)
 
     @property
@@ -48,6 +50,14 @@ class Outcome(Model):
         if self.dropped is not None and not self.dropped.retryable:
             return OutcomeStatus.DROPPED
         return OutcomeStatus.OWED
+
+    @property
+    def detail(self) -> str:
+        """Why, in one line for people; empty for an admitted lead."""
+        if self.task is not None:
+            return ""
+        findings = [v.findings[0].message for v in self.verdicts if v.status is not VerdictStatus.PASS and v.findings]
+        return findings[0] if findings else self.dropped.detail if self.dropped is not None else self.problem
 
     @property
     def reason(self) -> str:
