@@ -38,7 +38,7 @@ from envsynth.models import (
     Workspace,
     role_of,
 )
-from envsynth.protocols import Context, Language, Prepared
+from envsynth.protocols import Context, Prepared
 
 LANGUAGE = "python"
 _LICENCES = re.compile(r"^(licen[cs]es?|copying|notice)([-_.][^/]*)?(/.*)?$", re.I)
@@ -86,7 +86,7 @@ class Work:
         self.context.spent(prepared.cost)
         generated = _only_new(prepared.generated, self.parts.fixed)
         start = self.parts.start.overlay(generated)
-        workspace = self._workspace(start, generated, prepared, language)
+        workspace = self._workspace(start, generated, prepared)
         measured = self._measure(workspace, start)
         if isinstance(measured, Dropped):
             return measured
@@ -95,8 +95,8 @@ class Work:
             return self._dropped(written.reason, written.detail)
         return self._assemble(written.text, workspace, start, measured)
 
-    def _workspace(self, start: Tree, generated: Tree, prepared: Prepared, language: Language) -> Workspace:
-        rules = language.roles()
+    def _workspace(self, start: Tree, generated: Tree, prepared: Prepared) -> Workspace:
+        rules = self.parts.role.rules
         # What a build makes of a role that grading restores, such as a compiled extension, must be restored too.
         made = generated.select(lambda path: role_of(path, rules) in (Role.TEST, Role.CONFIG))
         changed: dict[str, object] = {}

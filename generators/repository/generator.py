@@ -85,13 +85,13 @@ class Repository:
             SandboxError: the environment failed; the lead is owed another try.
         """
         settings = read_settings(source)
-        role = RoleBook(context.language(LANGUAGE).roles())
+        rules = context.language(LANGUAGE).roles()
         git, _ = self._open(source, settings, context, refresh=False, revision=lead.ref)
         where = f"{without_password(source.location)}@{lead.ref[:12]}"
         with boundary(GeneratorError, "the commit cannot be read", where=where):
             commit = read_commit(git, lead.ref)
-            parts = split(self._reader(git, context), commit, role)
-            drilled = drill(git, commit.oid, role, Cache(context.cache_dir))
+            parts = split(self._reader(git, context), commit, rules)
+            drilled = drill(git, commit.oid, parts.role, Cache(context.cache_dir))
         self._note_left_out(parts, source, context)
         dropped = _unfit(lead, parts, drilled)
         if dropped is not None:

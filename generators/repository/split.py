@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from envsynth.generators.repository.gitdir import BlobReader, GitDir, GitEntry
 from envsynth.generators.repository.history import Commit
 from envsynth.generators.repository.roles import RoleBook
-from envsynth.models import FileMode, Role, Tree, TreeEntry
+from envsynth.generators.repository.testfolders import rules_of_test_folders
+from envsynth.models import FileMode, Role, RoleRule, Tree, TreeEntry
 from envsynth.protocols import BlobStore
 
 _MODES = {"100644": FileMode.FILE, "100664": FileMode.FILE, "100755": FileMode.EXECUTABLE, "120000": FileMode.SYMLINK}
@@ -42,6 +43,8 @@ class CommitTree(NamedTuple):
 class Split(NamedTuple):
     """The parts of a commit."""
 
+    role: RoleBook
+    """What a path is: the language's rules, after those for this project's own test folders."""
     parent: str
     start: Tree
     """The parent commit's files."""
@@ -100,6 +103,10 @@ class TreeReader:
                     entries[made.path] = made
         return CommitTree(Tree(entries=tuple(entries.values())), tuple(left_out))
 
+    def text(self, entry: TreeEntry) -> str:
+        """The content of a file that was read, as text; empty for a binary one."""
+        return text_of(self._blobs.get(entry.blob)) or ""
+
     def _entry(self, entry: GitEntry, reader: BlobReader) -> tuple[str, TreeEntry | None]:
         mode = _MODES.get(entry.mode)
         if mode is None:
@@ -127,19 +134,24 @@ class TreeReader:
         return known
 
 
-def split(reader: TreeReader, commit: Commit, role: RoleBook) -> Split:
-    """Split a commit with one parent."""
+def split(reader: TreeReader, commit: Commit, rules: Sequence[RoleRule]) -> Split:
+    """Split a commit with one parent, by the language's rules."""
     (parent,) = commit.parents
     before, after = reader.read(parent), reader.read(commit.oid)
+    every = before.tree.overlay(after.tree)
+    touched_paths = tuple(_changed(before.tree, after.tree))
+    own = rules_of_test_folders(
+        tuple(every.by_path), touched_paths, lambda path: reader.text(every.by_path[path]), RoleBook(rules)
+    )
+    role = RoleBook((*own, *rules))
     hidden = after.tree.select(role.graded)
-    changed = [path for path in _changed(before.tree, after.tree) if _belongs(path, role)]
+    changed = [path for path in touched_paths if _belongs(path, role)]
     changes = after.tree.select(set(changed).__contains__)
     left_out = {entry.path: entry for entry in (*before.left_out, *after.left_out)}
     touched = {path for touched in commit.touched for path in (touched.path, touched.old_path)}
-    tests = [
-        path for path in _changed(before.tree, after.tree) if role(path) is Role.TEST and path in after.tree.by_path
-    ]
+    tests = [path for path in touched_paths if role(path) is Role.TEST and path in after.tree.by_path]
     return Split(
+        role=role,
         parent=parent,
         start=before.tree,
         fixed=after.tree,

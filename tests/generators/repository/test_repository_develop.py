@@ -6,7 +6,7 @@ import pytest
 
 from envsynth.errors import SandboxError, SourceError
 from envsynth.generators.repository import Repository
-from envsynth.models import Candidate, Dropped, FileMode, Lead, TestStatus
+from envsynth.models import Candidate, Dropped, FileMode, Lead, Role, TestStatus, role_of
 
 START = "def halve(number):\n    return number // 2\n"
 TEST = "from pkg.maths import halve\n\n\ndef test_even():\n    assert halve(4) == 2\n"
@@ -176,6 +176,26 @@ def test_a_value_that_only_a_hidden_file_knows_is_no_task(fixed_repo, develop):
     dropped = develop(fixed_repo)
     assert dropped.reason == "needs_hidden_file"
     assert "tests/halves.json" in dropped.detail
+
+
+def test_what_the_tests_compare_with_belongs_to_the_grader_in_folders_of_any_name(broken_repo, context, develop):
+    kit = "def check(value, wanted):\n    assert value == wanted\n"
+    broken_repo.commit(
+        "kit", {"unittests/test_kit.py": "def test_kit():\n    pass\n", "unittests/compare.py": kit,
+                "unittests/data/two.txt": "2", "golden/mixed.txt": "2", "pkg/fixtures/a.txt": "2"},
+    )  # fmt: skip
+    broken_repo.commit("Fix rounding of odd numbers", {**AFTER, "golden/mixed.txt": "3", "pkg/fixtures/a.txt": "3"})
+    candidate = develop(broken_repo)
+    assert isinstance(candidate, Candidate), candidate
+    _, hidden, changes = trees(candidate, context)
+    assert hidden.by_path.keys() == {
+        "unittests/test_kit.py", "unittests/compare.py", "unittests/data/two.txt", "golden/mixed.txt",
+        "tests/test_maths.py",
+    }  # fmt: skip
+    assert set(changes.by_path) == {"pkg/maths.py", "pkg/fixtures/a.txt"}
+    roles = candidate.environment.roles
+    assert {role_of(path, roles) for path in ("unittests/new.py", "golden/x")} == {Role.TEST}
+    assert role_of("pkg/fixtures/a.txt", roles) is Role.SOURCE
 
 
 def test_too_much_for_one_instruction(fixed_repo, develop):
