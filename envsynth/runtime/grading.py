@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..errors import SandboxError
 from .contract import JSON, Grade
+from .edits import EditRow
 from .episode_db import EpisodeDatabase, ListedTest, TraceRow
 from .rewards import combined, gate, outcome, process
 from .roles import Roles
@@ -26,6 +27,7 @@ class Evidence(NamedTuple):
     reference: Sequence[FileRow]
     tests: Sequence[ListedTest]
     trace: Sequence[TraceRow]
+    edits: Sequence[EditRow]
 
 
 def test_rows(lists: JSON, report: TestReport) -> list[ListedTest]:
@@ -54,6 +56,7 @@ def open_database(evidence: Evidence) -> EpisodeDatabase:
     database.insert("reference_files", evidence.reference)
     database.insert("tests", evidence.tests)
     database.insert("trace", evidence.trace)
+    database.insert("edits", evidence.edits)
     database.insert(
         "initial.files", ((path, evidence.roles.role(path), entry.blob) for path, entry in evidence.start.items())
     )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..errors import SandboxError, boundary
 from .arguments import check_arguments, recordable
 from .contract import JSON, Backend, Grade, Sandbox, SandboxSpec, Snapshot, ToolResult
+from .edits import EDITING, EditRow, differences, edits_between
 from .episode_db import TraceRow
 from .grading import Evidence, judge, test_rows
 from .recipe import ensure_environment, environment_covers, environment_mounts, environment_variables
@@ -101,10 +102,13 @@ class Transcript:
     valid: bool = True
     """False after an action that is no tool call."""
     within_budget: bool = True
+    edits: list[EditRow] = field(default_factory=list)
+    differences: dict[str, str] = field(default_factory=dict)
+    """How the files differ from the start tree after the latest call; replaced, never changed."""
 
     def copy(self) -> Transcript:
         """An independent copy."""
-        return replace(self, turns=list(self.turns))
+        return replace(self, turns=list(self.turns), edits=list(self.edits))
 
 
 class EpisodeSnapshot(NamedTuple):
@@ -171,6 +175,8 @@ class WorkspaceEpisode:
             return self._record(tool, arguments, Answer(None, f"{tool}: {error}"))
         with boundary(SandboxError, f"the tool {tool} failed", where=self.task.id):
             answer = run_tool(self._workbench(), tool, values)
+            if tool in EDITING:
+                self._note_edits()
         self._transcript.done = tool == "submit"
         return self._record(tool, values, answer)
 
@@ -208,6 +214,11 @@ class WorkspaceEpisode:
         """The calls so far."""
         return tuple(self._transcript.turns)
 
+    @property
+    def edits(self) -> tuple[EditRow, ...]:
+        """The files that each call changed, in the order of the calls."""
+        return tuple(self._transcript.edits)
+
     def submission(self) -> Submission:
         """What the present state hands in.
 
@@ -234,7 +245,7 @@ class WorkspaceEpisode:
         if report.problem:
             raise SandboxError("the tests could not be run", where=task.id, cause=report.problem)
         tests = test_rows(task.tests, report)
-        evidence = Evidence(task.start, task.roles, submission, task.reference, tests, self.trace)
+        evidence = Evidence(task.start, task.roles, submission, task.reference, tests, self.trace, self.edits)
         conditions = {
             "valid_transcript": self._transcript.valid,
             "within_budget": self._transcript.within_budget,
@@ -259,6 +270,11 @@ class WorkspaceEpisode:
             sandbox, environment_variables(sandbox, self.task.command), self.task.command_s,
             int(self.task.command["memory_bytes"]),
         )  # fmt: skip
+
+    def _note_edits(self) -> None:
+        transcript, now = self._transcript, differences(self._open_sandbox(), self.task.start)
+        transcript.edits += edits_between(len(transcript.turns) + 1, transcript.differences, now, self.task.roles)
+        transcript.differences = now
 
     def _record(self, tool: str, arguments: JSON, answer: Answer) -> ToolResult:
         ok = not answer.error

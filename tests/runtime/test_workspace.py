@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,27 @@ def test_files_are_read_written_and_edited(episode: WorkspaceEpisode) -> None:
     assert "CR LF" in call("edit_file", {"path": "a/b.txt", "old": "two\ntwo\n", "new": ""}).error
     assert "other white space" in call("edit_file", {"path": "a/b.txt", "old": "two  two", "new": ""}).error
     assert call("read_file", {"path": "a/b.txt"}).result["content"] == "1\ntwo\ntwo\r\n"
+
+
+def test_what_each_call_changed_is_recorded_whatever_changed_it(episode: WorkspaceEpisode) -> None:
+    bash(episode, "sed -i 's/discount/rebate/' shop/prices.py; echo x > /tmp/scratch.py; mkdir -p .pytest_cache/v")
+    episode.call("read_file", {"path": "shop/prices.py"})
+    snapshot = episode.snapshot()
+    episode.call("write_file", {"path": "tests/test_new.py", "content": "x = 1\n"})
+    episode.call("write_file", {"path": "tests/test_new.py", "content": "x = 1\n"})
+    bash(episode, "sed -i 's/rebate/discount/' shop/prices.py; rm tests/test_new.py README.md")
+    found = [(1, "shop/prices.py", "source"), (3, "tests/test_new.py", "test"), (5, "README.md", "other"),
+             (5, "shop/prices.py", "source"), (5, "tests/test_new.py", "test")]  # fmt: skip
+    assert [tuple(row) for row in episode.edits] == found
+    with closing(episode.fork()) as twin:
+        bash(twin, "touch shop/new.py")
+        assert [tuple(row) for row in twin.edits] == [*found, (6, "shop/new.py", "source")]
+    assert len(episode.edits) == len(found)
+    episode.restore(snapshot)
+    bash(episode, "true")
+    assert [tuple(row) for row in episode.edits] == found[:1]
+    episode.reset()
+    assert episode.edits == ()
 
 
 @pytest.mark.parametrize(
