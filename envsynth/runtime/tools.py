@@ -78,8 +78,9 @@ def _bash(bench: Workbench, command: str, timeout_s: int | None = None) -> Answe
     if len(command.encode()) > _MAX_COMMAND_BYTES:
         return Answer(None, f"the command is longer than {_MAX_COMMAND_BYTES} bytes: write a file and run it")
     limits = Limits(wall_s=timeout_s or bench.command_s, memory_bytes=bench.memory_bytes, output_bytes=_KEPT_BYTES)
-    # The outer shell joins the two streams, so that the agent reads them in the order they were written.
-    wrapped = ["bash", "-c", 'exec bash -c "$1" 2>&1', "bash", command]
+    # The outer shell joins the two streams, so that the agent reads them in the order they were written. With pipefail,
+    # a pipe into `tail` does not hide a failure from the agent or from a rubric.
+    wrapped = ["bash", "-c", 'exec bash -o pipefail -c "$1" 2>&1', "bash", command]
     ended = bench.sandbox.exec(wrapped, limits=limits, variables=bench.variables)
     text, cut = _shown(ended)
     result: JSON = {"exit_code": ended.exit_code, "output": text, "truncated": cut}

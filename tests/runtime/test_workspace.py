@@ -57,6 +57,7 @@ def test_bash_reports_code_output_and_limits(episode: WorkspaceEpisode) -> None:
     assert bash(episode, "echo out; echo err >&2; exit 3") == {
         "exit_code": 3, "output": "out\nerr\n", "truncated": False,
     }  # fmt: skip
+    assert bash(episode, "(echo out; exit 3) | tail -1") == {"exit_code": 3, "output": "out\n", "truncated": False}
     long = bash(episode, "seq 100000")
     assert long["truncated"]
     assert long["output"].startswith("1\n2\n")
