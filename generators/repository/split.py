@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from envsynth.generators.repository.gitdir import BlobReader, GitDir, GitEntry
 from envsynth.generators.repository.history import Commit
 from envsynth.generators.repository.roles import RoleBook
-from envsynth.generators.repository.testfolders import rules_of_test_folders
+from envsynth.generators.repository.testfolders import rules_of_data, rules_of_test_folders
 from envsynth.models import FileMode, Role, RoleRule, Tree, TreeEntry
 from envsynth.protocols import BlobStore
 
@@ -144,6 +144,8 @@ def split(reader: TreeReader, commit: Commit, rules: Sequence[RoleRule]) -> Spli
         tuple(every.by_path), touched_paths, lambda path: reader.text(every.by_path[path]), RoleBook(rules)
     )
     role = RoleBook((*own, *rules))
+    useful = [path for path in touched_paths if not _not_in_reference().search(path)]
+    role = RoleBook((*own, *rules_of_data(tuple(every.by_path), useful, role), *rules))
     hidden = after.tree.select(role.graded)
     changed = [path for path in touched_paths if _belongs(path, role)]
     changes = after.tree.select(set(changed).__contains__)

@@ -1,4 +1,4 @@
-"""Folders that belong to a project's tests although no rule of the language knows their names."""
+"""Folders and files that belong to a project's tests although no rule of the language knows their names."""
 
 from __future__ import annotations
 
@@ -37,6 +37,31 @@ def rules_of_test_folders(
         if not any(folder.startswith(f"{taken}/") for taken in found) and not project.is_source(folder):
             found.append(folder)
     return tuple(RoleRule(pattern=f"^{re.escape(folder)}/", role=Role.TEST) for folder in found)
+
+
+def rules_of_data(paths: Sequence[str], changed: Sequence[str], role: RoleBook) -> tuple[RoleRule, ...]:
+    """A rule for what a commit changes beside the source: neither source nor data of a package, such as golden files.
+
+    A solver cannot know their new content, so they are the grader's.
+
+    Args:
+        paths: every file of the commit and of its parent.
+        changed: those that the commit changes and that tests might need.
+        role: the rules that are known so far.
+    """
+    packages = {posixpath.dirname(path) for path in paths if _is_package(path, role)}
+    data = [
+        path
+        for path in changed
+        if role(path) is Role.OTHER and not any(above in packages for above in _folders_of(path))
+    ]
+    if not data:
+        return ()
+    return (RoleRule(pattern=f"^(?:{'|'.join(map(re.escape, sorted(data)))})$", role=Role.TEST),)
+
+
+def _is_package(path: str, role: RoleBook) -> bool:
+    return posixpath.basename(path) == "__init__.py" and role(path) is Role.SOURCE
 
 
 @dataclass(frozen=True)

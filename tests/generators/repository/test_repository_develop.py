@@ -198,6 +198,26 @@ def test_what_the_tests_compare_with_belongs_to_the_grader_in_folders_of_any_nam
     assert role_of("pkg/fixtures/a.txt", roles) is Role.SOURCE
 
 
+def test_a_solution_holds_only_source_and_data_of_packages(broken_repo, context, develop):
+    broken_repo.commit(
+        "data", {"results/mixed.txt": "2", "results/old.txt": "2", "results/kept.txt": "", "pkg.d/x.txt": "2",
+                 "pkg/deep/x.txt": "2"},
+    )  # fmt: skip
+    changed = {"results/mixed.txt": "3", "results/new (1).txt": "3", "pkg.d/x.txt": "3", "pkg/deep/x.txt": "3"}
+    broken_repo.commit("Fix rounding of odd numbers", {**AFTER, **changed, "results/old.txt": None, "CHANGES": "half"})
+    candidate = develop(broken_repo)
+    assert isinstance(candidate, Candidate), candidate
+    _, hidden, changes = trees(candidate, context)
+    assert set(changes.by_path) == {"pkg/maths.py", "pkg/deep/x.txt"}
+    assert candidate.reference.removed == ()
+    data = {"results/mixed.txt", "results/new (1).txt", "pkg.d/x.txt"}
+    assert hidden.by_path.keys() == {*data, "tests/test_maths.py"}
+    assert context.blobs.get(hidden.by_path["results/mixed.txt"].blob) == b"3"
+    roles = candidate.environment.roles
+    assert {role_of(path, roles) for path in (*data, "results/old.txt")} == {Role.TEST}
+    assert {role_of(path, roles) for path in ("CHANGES", "results/kept.txt", "a/results/mixed.txt")} == {Role.OTHER}
+
+
 def test_too_much_for_one_instruction(fixed_repo, develop):
     lines = "\n".join(f"    assert halve({number}) == {number}  # {'x' * 40}" for number in range(200))
     fixed_repo.commit(
