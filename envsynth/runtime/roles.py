@@ -56,13 +56,14 @@ class Admission:
     """Decides which changed paths a solution may hand in."""
 
     def __init__(
-        self, roles: Roles, allowed: Sequence[str], roots: Sequence[str], start: Manifest, pristine: Manifest
+        self, roles: Roles, allowed: Sequence[str], roots: Sequence[str], start: Manifest, hidden: Manifest
     ) -> None:
         self._roles = roles
         self._allowed = frozenset(allowed)
         self._roots = roots
         self._start = start
-        self._pristine = pristine
+        self._hidden = hidden
+        self._pristine = pristine_manifest(start, hidden, roles, allowed)
         self._never = [re.compile(pattern, re.IGNORECASE) for pattern in word_table("never_taken.txt")]
 
     def refusal(self, path: str, *, added: bool, reserved: frozenset[str], link: bool = False) -> str:
@@ -76,7 +77,7 @@ class Admission:
         """
         if path in self._allowed:
             return ""
-        if self._roles.guarded(path) or (added and self._roles.looks_guarded(path)):
+        if path in self._hidden or self._roles.guarded(path) or (added and self._roles.looks_guarded(path)):
             return "tests and configuration come from the task"
         if any(pattern.search(path) for pattern in self._never):
             return "start-up hooks and configuration come from the task"
@@ -104,7 +105,8 @@ class Admission:
     @cached_property
     def _guarded(self) -> frozenset[str]:
         """Paths of the base for grading that an episode cannot change."""
-        return frozenset(path for path in self._pristine if self._roles.guarded(path)) - self._allowed
+        own = {path for path in self._pristine if self._roles.guarded(path)}
+        return frozenset(own | self._hidden.keys()) - self._allowed
 
     @cached_property
     def _guarded_packages(self) -> frozenset[str]:

@@ -55,11 +55,14 @@ class WorkspaceTask:
         return load_manifest(self._candidate["environment"]["tree"], self._blobs)
 
     @cached_property
+    def hidden(self) -> Manifest:
+        """The files that grading lays over the start tree."""
+        return load_manifest(self._candidate["environment"]["hidden"], self._blobs)
+
+    @cached_property
     def pristine(self) -> Manifest:
         """The base for grading."""
-        workspace = self._candidate["environment"]
-        hidden = load_manifest(workspace["hidden"], self._blobs)
-        return pristine_manifest(self.start, hidden, self.roles, workspace["allowed"])
+        return pristine_manifest(self.start, self.hidden, self.roles, self._candidate["environment"]["allowed"])
 
     @cached_property
     def start_folder(self) -> Path:
@@ -81,7 +84,7 @@ class WorkspaceTask:
     def collector(self) -> Collector:
         """Takes what an episode hands in."""
         allowed: Sequence[str] = self._candidate["environment"]["allowed"]
-        admission = Admission(self.roles, allowed, self.command["roots"], self.start, self.pristine)
+        admission = Admission(self.roles, allowed, self.command["roots"], self.start, self.hidden)
         return Collector(self.roles, admission, self.start, self.pristine, self._blobs)
 
     @cached_property

@@ -52,7 +52,7 @@ def manifest(files: dict[str, str]) -> dict[str, Entry]:
 def collect(changes: dict[str, object], *, start=tiny.START, hidden=tiny.HIDDEN, allowed=(), roots=(".",), rules=RULES):
     base, roles = manifest(start), Roles(rules)
     pristine = pristine_manifest(base, manifest(hidden), roles, allowed)
-    admission = Admission(roles, allowed, roots, base, pristine)
+    admission = Admission(roles, allowed, roots, base, manifest(hidden))
     collector = Collector(roles, admission, base, pristine, BLOBS.__getitem__)
     return collector.collect(FakeSandbox(changes), frozenset({"json", "pytest", "pluggy"}))
 
@@ -97,6 +97,15 @@ def test_deleting_tests_and_configuration_is_not_taken() -> None:
     taken = collect({"tests/test_prices.py": None, "pyproject.toml": None, "README.md": None})
     assert taken.removed == ("README.md",)
     assert {row.path for row in taken.rows} == {"tests/test_prices.py", "pyproject.toml", "README.md"}
+
+
+@pytest.mark.parametrize("path", ["README.md", "shop/prices.py", "golden.txt"])
+def test_what_grading_lays_over_the_tree_is_not_taken_whatever_its_role(path: str) -> None:
+    hidden = {**tiny.HIDDEN, "README.md": "as the commit has it", "shop/prices.py": "", "golden.txt": "3"}
+    for change in (b"x", None, (b"shop", "symlink")):
+        found = collect({path: change}, hidden=hidden)
+        assert (found.files, found.removed) == ({}, ())
+    assert collect({path: b"x"}, hidden=hidden, allowed=(path,)).files == {path: (b"x", "file")}
 
 
 def test_a_module_inside_a_package_may_have_any_name() -> None:
