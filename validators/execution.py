@@ -104,7 +104,7 @@ class Execution:
         fresh = [run for run in runs if not run.cost.cached]
         own = watch.cost()
         findings = list(verdict.findings)
-        evidence: dict[str, object] = {"runs": len(runs), "runs_from_cache": len(runs) - len(fresh)}
+        evidence: dict[str, object] = {"runs": len(runs)}
         if measured is not None:
             lists = measured.lists
             evidence |= {
