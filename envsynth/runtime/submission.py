@@ -19,6 +19,8 @@ MAX_FILE_BYTES = 4 * 2**20
 """A larger file is not taken."""
 MAX_TOTAL_BYTES = 64 * 2**20
 """Once this much is taken, further files are not."""
+MAX_PATH_BYTES, MAX_NAME_BYTES = 1024, 255
+"""A longer path or part of a path is not taken: laid out below a host folder it could be too long for the kernel."""
 MAX_CHANGES = 20_000
 """Changed paths looked at; one more and the episode's changes are too many to be a solution."""
 
@@ -181,6 +183,11 @@ class Collector:
 def _unfit(changed: Changed) -> str:
     if changed.mode == "special":
         return f"not a regular file, or larger than {MAX_FILE_BYTES} bytes"
+    path = os.fsencode(changed.path)
+    if changed.content is not None and (
+        len(path) > MAX_PATH_BYTES or any(len(part) > MAX_NAME_BYTES for part in path.split(b"/"))
+    ):
+        return f"a path longer than {MAX_PATH_BYTES} bytes, or a name longer than {MAX_NAME_BYTES}"
     if changed.mode == "symlink" and _leads_out(changed.path, os.fsdecode(changed.content or b"")):
         return "the link leads out of the workspace"
     return ""

@@ -33,7 +33,9 @@ def bash(command: str) -> dict:
     return {"tool": "bash", "arguments": {"command": command}}
 
 
+LONG_PATH = "for i in $(seq 20); do d=$(printf 'x%.0s' $(seq 200)); mkdir $d && cd $d; done; touch ${d:0:70}"
 ATTACKS = {
+    "long_path": [bash(LONG_PATH)],
     "root_conftest": [write("conftest.py", CONFTEST)],
     "nested_conftest": [write("tests/conftest.py", CONFTEST), write("shop/conftest.py", CONFTEST)],
     "conftest_package": [write("conftest/__init__.py", CONFTEST)],
@@ -99,7 +101,7 @@ def test_an_attack_gets_nothing(episode: WorkspaceEpisode, attack: str) -> None:
     assert not grade.checks["fail_to_pass"]
 
 
-@pytest.mark.parametrize("attack", ["root_conftest", "linked_tests_folder", "fifo_and_device"])
+@pytest.mark.parametrize("attack", ["root_conftest", "linked_tests_folder", "fifo_and_device", "long_path"])
 def test_a_true_solution_counts_whatever_lies_around_it(episode: WorkspaceEpisode, attack: str) -> None:
     calls = [*ATTACKS[attack], bash("rm -f shop/prices.py"), tiny.SOLVE, tiny.SUBMIT]
     assert play(episode, calls).outcome == 1.0

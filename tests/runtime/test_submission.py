@@ -203,6 +203,15 @@ def test_what_cannot_be_read_is_left_out_and_still_listed(monkeypatch: pytest.Mo
     assert (found.files, {row.path for row in found.rows}) == ({}, {"fifo", "big.py"})
 
 
+def test_a_path_that_may_be_too_long_for_the_host_is_left_out_and_the_rest_is_taken() -> None:
+    longest, deep = "d/" * 511 + "ab", "d/" * 511 + "abc"
+    wide = "\u00e9" * 127
+    found = collect({deep: b"x", longest: b"x", f"{wide}x": b"x", f"d/{wide}xy/z": b"x", "shop/prices.py": b"x"})
+    assert set(found.files) == {longest, f"{wide}x", "shop/prices.py"}
+    assert {path for path, _ in found.left_out} == {deep, f"d/{wide}xy/z"}
+    assert "1024 bytes" in found.left_out[0][1]
+
+
 def test_too_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TOTAL_BYTES", 3)
     assert list(collect({"a.py": b"ab", "b.py": b"cd"}).files) == ["a.py"]
