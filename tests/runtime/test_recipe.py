@@ -130,23 +130,6 @@ def test_absolute_interpreter_lines_become_relocatable(tmp_path: Path) -> None:
     assert (tmp_path / "shell").read_text() == "#!/bin/sh\n"
 
 
-@pytest.mark.parametrize(
-    ("said", "retryable", "word"),
-    [
-        ("error: Request failed\n cause: dns error: failed to lookup address information", True, "cannot be reached"),
-        ("Failed to fetch: tcp connect error: Connection refused (os error 111)", True, "cannot be reached"),
-        ("invalid peer certificate: UnknownIssuer", True, "cannot be reached"),
-        ("No solution found when resolving dependencies: nosuch was not found", False, "nosuch was not found"),
-        ("failed to write: No space left on device (os error 28)", False, "no space left"),
-    ],
-)
-def test_what_installers_say_is_classified(said: str, retryable: bool, word: str) -> None:
-    error = installer.failure("it was not installed", said)
-    assert error.retryable is retryable
-    assert word in str(error)
-    assert "\n" not in str(error)
-
-
 def test_an_installer_that_hangs_is_retryable() -> None:
     with pytest.raises(SandboxError, match="no end after") as caught:
         installer.run([sys.executable, "-c", "import threading; threading.Event().wait()"], 0.5, "hung")

@@ -92,10 +92,13 @@ class FromSource:
         if result.exit_code == 0:
             return result.stdout.decode("utf-8", "replace")
         said = (result.stderr + result.stdout).decode("utf-8", "replace")
+        if result.ended_by != "exit":
+            # A download that hangs is given up by uv itself, long before: this is a build beyond its limits.
+            raise Unresolvable(f"ended by {result.ended_by}: {' '.join(said.split())[-300:]}")
         error = failure("source distributions were not installed", said)
         if error.retryable or "no space" in error.what:
             raise error
-        raise Unresolvable(error.cause or f"ended by {result.ended_by}")
+        raise Unresolvable(error.cause)
 
     def _has_wheel(self, pin: str) -> bool:
         try:

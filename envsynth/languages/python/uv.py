@@ -11,6 +11,7 @@ from envsynth.errors import SandboxError
 from envsynth.runtime.installer import run
 
 RESOLVE_SECONDS = 300.0
+NOT_RESOLVED = "the requirements were not resolved"
 
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==(\S+)")
 
@@ -45,10 +46,20 @@ def resolve(requirements: Sequence[str], python: Path, newest: str, *, alone: bo
         command = [*compile_command(uv_binary(), str(python), newest), "--only-binary", ":all:", str(wanted)]
         command += ["--no-deps"] if alone else []
         try:
-            said = run(command, RESOLVE_SECONDS, "the requirements were not resolved")
+            said = run(command, RESOLVE_SECONDS, NOT_RESOLVED)
         except SandboxError as exc:
-            raise unless_unresolvable(exc) from exc
+            if not isinstance(unless_unresolvable(exc), Unresolvable):
+                raise
+            said = _resolve_anew(command)
     return pins(said)
+
+
+def _resolve_anew(command: list[str]) -> str:
+    """The same without uv's cache, where a login page may still stand in for the registry's answer."""
+    try:
+        return run([*command, "--refresh"], RESOLVE_SECONDS, NOT_RESOLVED)
+    except SandboxError as exc:
+        raise unless_unresolvable(exc) from exc
 
 
 def unless_unresolvable(error: SandboxError) -> Exception:
