@@ -6,7 +6,7 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..errors import SandboxError, boundary
@@ -59,8 +59,15 @@ class Changed(NamedTuple):
     """`file`, `executable`, `symlink`; `special` for what cannot be taken; empty when removed."""
 
 
-def changed_paths(sandbox: Sandbox, start: Manifest) -> Iterator[Changed]:
-    """Each path whose content or mode differs from the start tree, sorted; caches of tools are left out.
+def changed_paths(sandbox: Sandbox, start: Manifest, first: Callable[[str], bool] | None = None) -> Iterator[Changed]:
+    """Each path whose content or mode differs from the start tree; caches of tools are left out.
+
+    What the start tree has comes before what is new, each sorted.
+
+    Args:
+        sandbox: the workspace.
+        start: the start tree.
+        first: which of the new paths come before the others.
 
     Raises:
         SandboxError: the workspace cannot be read.
@@ -68,7 +75,7 @@ def changed_paths(sandbox: Sandbox, start: Manifest) -> Iterator[Changed]:
     caches = [re.compile(pattern) for pattern in word_table("caches.txt")]
     with boundary(SandboxError, "the workspace's changes cannot be read"):
         listed = _with_hidden_removals(sandbox.changes(), start)
-    for path in sorted(listed):
+    for path in sorted(listed, key=lambda path: (path not in start, first is not None and not first(path), path)):
         if any(pattern.search(path) for pattern in caches):
             continue
         changed = _removal(path, start) if listed[path] == "removed" else _look(sandbox, path, start)
@@ -142,7 +149,8 @@ class Collector:
             SandboxError: the workspace cannot be read.
         """
         rows, files, removed, left_out, total = [], {}, [], [], 0
-        for number, changed in enumerate(changed_paths(sandbox, self._start)):
+        # Scratch files must not crowd the solution out at the limits.
+        for number, changed in enumerate(changed_paths(sandbox, self._start, self._is_source)):
             if number >= MAX_CHANGES:
                 left_out.append(("", f"more than {MAX_CHANGES} paths changed: the rest is not taken"))
                 break
@@ -162,7 +170,10 @@ class Collector:
         # What a taken file or its folders cover needs no removal, and removing it could reach through a new link.
         covered = {parent for path in files for parent in parents(path)}
         removed = [path for path in removed if path not in covered and not any(up in files for up in parents(path))]
-        return Submission(tuple(rows), files, tuple(removed), tuple(left_out))
+        return Submission(tuple(sorted(rows)), files, tuple(removed), tuple(left_out))
+
+    def _is_source(self, path: str) -> bool:
+        return self._roles.role(path) == "source"
 
     def _drop_collisions(self, files: dict[str, tuple[bytes, str]], removed: list[str]) -> list[tuple[str, str]]:
         """Drop files that lie where the base has a folder, or below something that the base has as a file."""

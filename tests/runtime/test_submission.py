@@ -219,6 +219,18 @@ def test_too_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(collect({f"{name}.py": b"" for name in "abcdef"}).rows) == 2
 
 
+def test_scratch_files_do_not_crowd_the_solution_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = {f"a/{number}.log": b"xxxx" for number in range(9)}
+    solution = {"shop/prices.py": b"1", "shop/zone.py": b"2", "README.md": None}
+    monkeypatch.setattr(module, "MAX_TOTAL_BYTES", 6)
+    found = collect({**scratch, **solution})
+    assert (set(found.files), found.removed) == ({"a/0.log", "shop/prices.py", "shop/zone.py"}, ("README.md",))
+    assert [row.path for row in found.rows] == sorted({**scratch, **solution})
+    monkeypatch.setattr(module, "MAX_CHANGES", 3)
+    found = collect({**scratch, **solution})
+    assert (set(found.files), found.removed) == ({"shop/prices.py", "shop/zone.py"}, ("README.md",))
+
+
 def test_caches_of_tools_are_neither_listed_nor_part_of_the_state() -> None:
     caches = {".pytest_cache/v/x": b"", "shop/__pycache__/a.pyc": b"", ".coverage": b"", ".mypy_cache/3/x": b""}
     assert collect(caches).rows == ()
