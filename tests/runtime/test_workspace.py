@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +23,14 @@ def bash(episode: WorkspaceEpisode, command: str, **more: object) -> dict:
     result = episode.call("bash", {"command": command, **more})
     assert result.ok, result
     return result.result
+
+
+def test_what_is_not_taken_is_said_where_the_work_is_handed_in(episode: WorkspaceEpisode) -> None:
+    (submit,) = [tool for tool in episode.tools() if tool["name"] == "submit"]
+    (name,) = re.findall(r"new files named like tests \(such as (\S+)", submit["description"])
+    path = f"shop/{name}"
+    episode.call("write_file", {"path": path, "content": "x = 1\n"})
+    assert [left for left, _ in episode.submission().left_out] == [path]
 
 
 def test_the_reference_gets_one_and_idle_gets_zero(episode: WorkspaceEpisode) -> None:
