@@ -3,6 +3,7 @@
     EnvsynthError
     ├── ConfigError             usage or configuration: exit code 2
     ├── SourceError             a source that cannot be read: exit code 2, or 3 where the host is at fault
+    │   └── NoInterpreter
     ├── GeneratorError          a generator failed on a whole source: exit code 3
     ├── ValidatorError          a validator itself failed: exit code 3
     ├── SandboxError            the environment failed, never the agent: exit code 3
@@ -94,6 +95,10 @@ class SourceError(EnvsynthError):
     """A source cannot be read or is not what it claims to be."""
 
     exit_code = 2
+
+
+class NoInterpreter(SourceError):
+    """Nothing installed on this machine runs the project; that is no fault of the project's."""
 
 
 class GeneratorError(EnvsynthError):

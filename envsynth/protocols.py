@@ -106,6 +106,7 @@ class Language(Protocol):
 
         Raises:
             SourceError: the project cannot be installed; the reason of the last recipe is the cause.
+            NoInterpreter: this machine lacks what would run it.
             SandboxError: the environment failed (no registry, no disk).
         """
 

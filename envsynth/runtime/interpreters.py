@@ -9,11 +9,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import SandboxError
 
+PROBES = 4
+"""How many interpreters are asked at a time."""
 _PROBE = (
     "import sys, ssl, venv; "
     "print('%d.%d %d %s' % (sys.version_info[0], sys.version_info[1], sys.version_info[2], "
@@ -35,8 +38,9 @@ class Interpreter(NamedTuple):
 def installed_interpreters() -> tuple[Interpreter, ...]:
     """Working interpreters, oldest first, the one with the highest patch release for each version."""
     best: dict[str, Interpreter] = {}
-    for path in dict.fromkeys(_places()):
-        found = _probe(path)
+    with ThreadPoolExecutor(PROBES) as pool:
+        answers = list(pool.map(_probe, dict.fromkeys(_places())))
+    for found in answers:
         if found is not None and (found.version not in best or found.patch > best[found.version].patch):
             best[found.version] = found
     return tuple(sorted(best.values(), key=lambda one: version_tuple(one.version)))

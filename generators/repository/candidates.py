@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from envsynth.errors import GeneratorError, SandboxError, SourceError, boundary
+from envsynth.errors import GeneratorError, NoInterpreter, SandboxError, SourceError, boundary
 from envsynth.generators.repository.config import Settings
 from envsynth.generators.repository.drill import Drilled
 from envsynth.generators.repository.evidence import (
@@ -81,6 +81,9 @@ class Work:
                 self.parts.fixed, newest=self.commit.committed, version_hint=self.git.nearest_tag(self.parts.parent),
                 source=self.source, context=self.context,
             )  # fmt: skip
+        except NoInterpreter as exc:
+            # Final for this machine's set of interpreters, which is part of the lead's key.
+            return self._dropped("no_interpreter", f"{exc.cause}. Next: {exc.next_step}")
         except SourceError as exc:
             return self._dropped("cannot_install", f"{exc.what}: {exc.cause}" if exc.cause else exc.what)
         self.context.spent(prepared.cost)

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from envsynth.errors import SourceError
+from envsynth.errors import NoInterpreter
 from envsynth.languages.python.choose import fitting_interpreters
 from envsynth.languages.python.declared import declared, highest_classifier, requires_python
 from envsynth.languages.python.layout import choose_runner, collection_targets, known_imports, own_modules, source_roots
@@ -176,8 +176,20 @@ def test_the_interpreter_of_the_time(requires: str, newest: str, cap: str, best:
 
 
 def test_no_interpreter_fits() -> None:
-    with pytest.raises(SourceError, match=r"requires Python <3; installed: 3\.6\.1, 3\.8\.1.*Next: install one"):
+    with pytest.raises(NoInterpreter, match=r"requires Python <3; installed: 3\.6\.1, 3\.8\.1.*Next: leave .* 3\.8 on"):
         fitting_interpreters("<3", newest="2020-01-01", cap="", where="x", installed=INSTALLED)
+
+
+@pytest.mark.parametrize(
+    ("requires", "newest", "advised"),
+    [
+        (">=3.13", "2025-01-01", "3.13"), (">=3.13", "2025-12-01", "3.14"), (">=3.13.4", "2025-01-01", "3.13"),
+        (">=3.13", "2020-01-01", "3.13"),
+    ],
+)  # fmt: skip
+def test_the_interpreter_to_install_is_named(requires: str, newest: str, advised: str) -> None:
+    with pytest.raises(NoInterpreter, match=rf"Next: install one that fits \(`uv python install {advised}`"):
+        fitting_interpreters(requires, newest=newest, cap="", where="x", installed=INSTALLED[:2])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from envsynth.errors import SourceError
+from envsynth.errors import NoInterpreter
 from envsynth.runtime.interpreters import Interpreter, installed_interpreters, version_tuple
 
 OLDEST = (3, 8)
@@ -38,7 +38,7 @@ def fitting_interpreters(
         installed: for tests; None: what is on this machine.
 
     Raises:
-        SourceError: nothing installed satisfies `requires`.
+        NoInterpreter: nothing installed satisfies `requires`.
     """
     known = installed_interpreters() if installed is None else installed
     try:
@@ -52,10 +52,10 @@ def fitting_interpreters(
     ]
     if not allowed:
         have = ", ".join(f"{one.version}.{one.patch}" for one in known) or "none"
-        raise SourceError(
+        raise NoInterpreter(
             "no installed Python fits this project", where=where,
             cause=f"it requires Python {requires or '>=3.8'}; installed: {have}",
-            next_step="install one that fits (`uv python install VERSION`, pyenv or the system's package)",
+            next_step=_advice(demand, newest),
         )  # fmt: skip
     day = newest[:10]
 
@@ -66,3 +66,15 @@ def fitting_interpreters(
     early = sorted(filter(timely, allowed), key=lambda one: version_tuple(one.version), reverse=True)
     late = sorted((one for one in allowed if not timely(one)), key=lambda one: version_tuple(one.version))
     return early + late
+
+
+def _advice(demand: SpecifierSet, newest: str) -> str:
+    """What to install: the newest release of the project's time that it allows, else the oldest later one."""
+    known = [version for version in releases() if version_tuple(version) >= OLDEST]
+    # A demand such as >=3.11.4 is met by a patch release of 3.11, though not by its first.
+    fit = [one for one in known if any(demand.contains(f"{one}.{patch}") for patch in (0, 99))]
+    if not fit:
+        return f"leave the source out: no Python from {OLDEST[0]}.{OLDEST[1]} on satisfies it"
+    timely = [one for one in fit if releases()[one] <= newest[:10]]
+    best = max(timely, key=version_tuple) if timely else min(fit, key=version_tuple)
+    return f"install one that fits (`uv python install {best}`, pyenv or the system's package)"

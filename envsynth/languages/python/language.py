@@ -51,7 +51,8 @@ class Python:
         """Find or build the environment of a project as of a date.
 
         Raises:
-            SourceError: no installed interpreter fits, or under no recipe a test can be collected.
+            NoInterpreter: no installed interpreter fits.
+            SourceError: under no recipe a test can be collected.
             SandboxError: the registry cannot be reached, the disk is full, or the sandbox failed.
         """
         began = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envsynth.errors import SandboxError, SourceError
+from envsynth.errors import NoInterpreter, SandboxError, SourceError
 from envsynth.generators.repository import Repository
 from envsynth.models import Candidate, Dropped, FileMode, Lead, Role, TestStatus, role_of
 
@@ -123,6 +123,15 @@ def test_what_cannot_be_installed_is_dropped_with_the_cause(fixed_repo, context,
     dropped = develop(fixed_repo)
     assert (dropped.reason, dropped.retryable) == ("cannot_install", False)
     assert "needs a compiler" in dropped.detail
+
+
+def test_a_missing_interpreter_is_the_machines_lack(fixed_repo, context, develop):
+    context.python.refuse = NoInterpreter(
+        "no Python fits", cause="it requires Python >=3.99; installed: 3.11.7", next_step="install 3.99"
+    )
+    dropped = develop(fixed_repo)
+    assert (dropped.reason, dropped.retryable) == ("no_interpreter", False)
+    assert dropped.detail == "it requires Python >=3.99; installed: 3.11.7. Next: install 3.99"
 
 
 def test_named_tests_restrict_the_run(fixed_repo, develop):
