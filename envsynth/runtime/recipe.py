@@ -24,9 +24,11 @@ from .contract import JSON, Mount, Sandbox
 from .installer import install_wheels, make_venv
 from .interpreters import installed_interpreters
 from .scripts import entry_point_scripts, make_relocatable
+from .seal import READY, is_whole, seal
 
 ENVIRONMENT = "/env"
-READY = ".envsynth-ready"
+_known_whole: set[Path] = set()
+"""Environments that this process has looked over; once is enough, since they are read-only in use."""
 _SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"))
 
 
@@ -111,7 +113,7 @@ def environment_variables(sandbox: Sandbox, command: JSON) -> dict[str, str]:
 def ensure_environment(
     recipe: JSON, blobs: Callable[[str], bytes], cache_dir: Path, *, note: Callable[[str], None]
 ) -> Path:
-    """The environment of a recipe, rebuilt where it is gone.
+    """The environment of a recipe, rebuilt where it is gone or damaged.
 
     Args:
         recipe: document of a `Recipe`.
@@ -125,25 +127,41 @@ def ensure_environment(
     """
     name = environment_id(recipe)
     place = cache_dir / "environments" / name
-    if (place / READY).is_file():
-        return place
-    with boundary(SandboxError, "the environment cannot be built", where=str(place)), _lock(place):
-        if (place / READY).is_file():
-            return place
-        if place.exists():
-            shutil.rmtree(place)
-        python = _interpreter(str(recipe["interpreter"]))
-        count = len(recipe["requirements"])
-        note(f"building environment {name[:12]}: Python {recipe['interpreter']}, pinned distributions: {count}")
-        scratch = Path(tempfile.mkdtemp(prefix=f"{name[:12]}-", dir=place.parent))
-        try:
-            _build(recipe, blobs, python, scratch)
-            scratch.chmod(0o755)
-            scratch.rename(place)
-        except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise
+    with boundary(SandboxError, "the environment cannot be built", where=str(place)):
+        if not _is_usable(place):
+            with _lock(place):
+                if not _is_usable(place):
+                    _build_at(place, recipe, blobs, note)
     return place
+
+
+def _is_usable(place: Path) -> bool:
+    if place in _known_whole:
+        return (place / READY).is_file()
+    if is_whole(place):
+        _known_whole.add(place)
+        return True
+    return False
+
+
+def _build_at(place: Path, recipe: JSON, blobs: Callable[[str], bytes], note: Callable[[str], None]) -> None:
+    name = place.name
+    if place.exists():
+        if (place / READY).is_file():
+            note(f"environment {name[:12]} is damaged and is built again")
+        shutil.rmtree(place)
+    python = _interpreter(str(recipe["interpreter"]))
+    count = len(recipe["requirements"])
+    note(f"building environment {name[:12]}: Python {recipe['interpreter']}, pinned distributions: {count}")
+    scratch = Path(tempfile.mkdtemp(prefix=f"{name[:12]}-", dir=place.parent))
+    try:
+        _build(recipe, blobs, python, scratch)
+        scratch.chmod(0o755)
+        scratch.rename(place)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    _known_whole.add(place)
 
 
 def _build(recipe: JSON, blobs: Callable[[str], bytes], python: Path, folder: Path) -> None:
@@ -164,7 +182,7 @@ def _build(recipe: JSON, blobs: Callable[[str], bytes], python: Path, folder: Pa
     entry_point_scripts(site, folder / "bin", {entry["path"].partition("/")[0] for entry in files})
     make_relocatable(folder / "bin")
     _compile(folder)
-    (folder / READY).write_text(environment_id(recipe) + "\n")
+    seal(folder, environment_id(recipe))
 
 
 def _plain(name: str) -> str:

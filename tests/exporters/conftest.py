@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from envsynth.cache import Cache
+from envsynth.runtime.seal import seal
 
 if "tiny_task" not in sys.modules:
     spec = importlib.util.spec_from_file_location("tiny_task", Path(__file__).parents[1] / "runtime" / "tiny_task.py")
@@ -24,5 +25,5 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     environment = cache.root / "environments" / tiny.recipe().digest()
     environment.parent.mkdir()
     tiny.make_environment(environment)
-    (environment / ".envsynth-ready").write_text("")
+    seal(environment, "tiny")
     return cache

@@ -10,6 +10,7 @@ import pytest
 
 from envsynth.cache import Cache
 from envsynth.runtime.contract import Backend
+from envsynth.runtime.seal import seal
 from envsynth.runtime.workspace import WorkspaceEpisode, open_task
 
 
@@ -34,7 +35,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     environment = cache.root / "environments" / tiny.recipe().digest()
     environment.parent.mkdir()
     tiny.make_environment(environment)
-    (environment / ".envsynth-ready").write_text("")
+    seal(environment, "tiny")
     return cache
 
 

@@ -79,6 +79,44 @@ def test_a_half_built_environment_is_built_again(cache: Cache) -> None:
     assert [path.name for path in place.parent.iterdir() if not path.name.endswith(".lock")] == [one.digest()]
 
 
+@pytest.mark.parametrize("damage", ["cut", "removed", "added", "byte code", "marker"])
+def test_a_damaged_environment_is_built_again(cache: Cache, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    one = recipe(cache, {"tool.py": "print('hello')\n"})
+    notes: list[str] = []
+    place = ensure_environment(one.document(), cache.get, cache.root, note=notes.append)
+    (tool,) = place.glob("lib/python3*/site-packages/tool.py")
+    (compiled,) = tool.parent.glob("__pycache__/tool.*.pyc")
+    match damage:
+        case "cut":
+            tool.write_text("")
+        case "removed":
+            tool.unlink()
+        case "added":
+            (tool.parent / "more.py").write_text("")
+        case "byte code":
+            compiled.write_bytes(compiled.read_bytes()[:20])
+        case "marker":
+            (place / ".envsynth-ready").write_text("")
+    assert ensure_environment(one.document(), cache.get, cache.root, note=notes.append) == place
+    assert len(notes) == 1, "looked over once a process"
+    monkeypatch.setattr("envsynth.runtime.recipe._known_whole", set())
+    assert ensure_environment(one.document(), cache.get, cache.root, note=notes.append) == place
+    assert notes[1:] == [f"environment {place.name[:12]} is damaged and is built again", notes[0]]
+    assert tool.read_text() == "print('hello')\n"
+    assert not (tool.parent / "more.py").exists()
+
+
+def test_byte_code_of_others_is_no_damage(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = recipe(cache, {"tool.py": ""})
+    notes: list[str] = []
+    place = ensure_environment(one.document(), cache.get, cache.root, note=notes.append)
+    (folder,) = place.glob("lib/python3*/site-packages/__pycache__")
+    (folder / "tool.cpython-311-pytest-8.0.0.pyc").write_text("")
+    monkeypatch.setattr("envsynth.runtime.recipe._known_whole", set())
+    ensure_environment(one.document(), cache.get, cache.root, note=notes.append)
+    assert len(notes) == 1
+
+
 def test_an_interpreter_that_is_not_installed(cache: Cache) -> None:
     with pytest.raises(ConfigError, match=r"Python 3\.99 is not installed.*Next: install it"):
         ensure_environment(recipe(cache, {}, interpreter="3.99").document(), cache.get, cache.root, note=print)
