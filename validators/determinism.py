@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,16 +50,15 @@ class Determinism:
     def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
         """FAIL where two processes differ, or where the reference is not what its own edits hand in."""
         watch = Stopwatch()
-        calls = [*(ToolCall(tool="bash", arguments={"command": probe}) for probe in PROBES)]
-        calls += reference_edits(candidate, context.blobs)
-        calls.append(calls[1])
+        probes = [ToolCall(tool="bash", arguments={"command": probe}) for probe in PROBES]
+        calls = [*probes, *reference_edits(candidate, context.blobs), *probes]
         request = json.dumps({
             "candidate": candidate.document(), "calls": [call.document() for call in calls], "task": candidate.id,
             "cache": str(context.cache_dir), "sandbox": context.backend(source).name,
             "trusted": source.options.trusted,
         })  # fmt: skip
         first, second = (_play_apart(request, candidate.id, seed) for seed in ("1", "2"))
-        findings = [*_differences(first, second), *_wrong_submission(candidate, first, context)]
+        findings = [*differences(first, second), *_wrong_submission(candidate, first, context)]
         return Verdict(
             validator=self.name,
             version=self.version,
@@ -68,7 +69,8 @@ class Determinism:
         )
 
 
-def _differences(first: Played, second: Played) -> list[Finding]:
+def differences(first: Played, second: Played) -> list[Finding]:
+    """What two processes that made the same calls may not differ in."""
     pairs = enumerate(zip(first.observations, second.observations, strict=True), 1)
     turn = next((turn for turn, (one, two) in pairs if one != two), None)
     if turn is not None:
@@ -123,15 +125,11 @@ def _play_apart(request: str, task: str, seed: str) -> Played:
 
 
 def _environment(seed: str) -> dict[str, str]:
-    import os
-
     return {**os.environ, "PYTHONHASHSEED": seed}
 
 
 def _main() -> None:
     """Play one request from standard input; prints a Played."""
-    import hashlib
-
     from envsynth.runtime.workspace import open_task
     from envsynth.sandbox import choose
 

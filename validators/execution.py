@@ -53,8 +53,10 @@ class Execution:
         reference = reference_tree(candidate, context.blobs)
         runs: list[TestRun] = []
         # Alternating, so that a candidate without a single fail-to-pass test costs two runs and not five.
-        plan: list[tuple[str, Tree, int]] = [("reference", reference, 0), ("start", start, 0)]
-        plan += [("reference", reference, 1), ("start", start, 1), ("reference", reference, 2)]
+        plan: list[tuple[str, Tree, int]] = []
+        for repeat in range(max(START_RUNS, REFERENCE_RUNS)):
+            plan += [("reference", reference, repeat)] if repeat < REFERENCE_RUNS else []
+            plan += [("start", start, repeat)] if repeat < START_RUNS else []
         for state, tree, repeat in plan:
             run = _run(candidate, tree, (state, repeat), source, context)
             runs.append(run)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 
 from envsynth.models import Candidate, FileMode, Finding, Role, Source, Tree, Verdict, VerdictStatus, role_of
 from envsynth.protocols import Context
+from envsynth.runtime.trees import leads_out
 from envsynth.timing import Stopwatch
 
 __all__ = ["Static"]
@@ -91,19 +93,8 @@ def _reference(candidate: Candidate, start: Tree, changes: Tree) -> Iterator[Fin
 
 def _links(tree: Tree, get: Callable[[str], bytes]) -> Iterator[Finding]:
     for entry in tree.entries:
-        if entry.mode is FileMode.SYMLINK and not _stays_inside(entry.path, get(entry.blob).decode("utf-8", "replace")):
+        if entry.mode is FileMode.SYMLINK and leads_out(entry.path, os.fsdecode(get(entry.blob))):
             yield Finding(rule="link_leads_out", message="a symbolic link leaves the tree", where=entry.path)
-
-
-def _stays_inside(path: str, target: str) -> bool:
-    if target.startswith("/"):
-        return False
-    depth = path.count("/")
-    for part in target.split("/"):
-        depth += -1 if part == ".." else 0 if part in ("", ".") else 1
-        if depth < 0:
-            return False
-    return True
 
 
 def _secrets(tree: Tree, get: Callable[[str], bytes]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from ..errors import SandboxError, boundary
 from .contract import Change, Sandbox
 from .lines import count_lines
 from .roles import Admission, Roles
-from .trees import Blobs, Manifest, word_table
+from .trees import Blobs, Manifest, leads_out, word_table
 
 MAX_FILE_BYTES = 4 * 2**20
 """A larger file is not taken."""
@@ -199,20 +199,9 @@ def _unfit(changed: Changed) -> str:
         len(path) > MAX_PATH_BYTES or any(len(part) > MAX_NAME_BYTES for part in path.split(b"/"))
     ):
         return f"a path longer than {MAX_PATH_BYTES} bytes, or a name longer than {MAX_NAME_BYTES}"
-    if changed.mode == "symlink" and _leads_out(changed.path, os.fsdecode(changed.content or b"")):
+    if changed.mode == "symlink" and leads_out(changed.path, os.fsdecode(changed.content or b"")):
         return "the link leads out of the workspace"
     return ""
-
-
-def _leads_out(path: str, target: str) -> bool:
-    """Whether a link may leave the tree: absolute, too many `..`, or `..` after a name, which may itself be a link."""
-    if target.startswith("/") or not target:
-        return True
-    parts = [part for part in target.split("/") if part not in ("", ".")]
-    ups = 0
-    while ups < len(parts) and parts[ups] == "..":
-        ups += 1
-    return ups > path.count("/") or ".." in parts[ups:]
 
 
 def reference_rows(start: Manifest, changes: Manifest, removed: list[str], roles: Roles, blobs: Blobs) -> list[FileRow]:

@@ -151,6 +151,17 @@ def _lock(cache_dir: Path, name: str) -> Iterator[None]:
         yield
 
 
+def leads_out(path: str, target: str) -> bool:
+    """Whether a link may leave the tree: absolute, too many `..`, or `..` after a name, which may itself be a link."""
+    if target.startswith("/") or not target:
+        return True
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    ups = 0
+    while ups < len(parts) and parts[ups] == "..":
+        ups += 1
+    return ups > path.count("/") or ".." in parts[ups:]
+
+
 def word_table(name: str) -> tuple[str, ...]:
     """The lines of a table in `words/`, without comments and blank lines."""
     text = Path(__file__).parent.joinpath("words", name).read_text("utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import posixpath
+import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -17,6 +17,7 @@ from envsynth.generators.repository.roles import RoleBook
 from envsynth.generators.repository.testfolders import rules_of_data, rules_of_test_folders
 from envsynth.models import FileMode, Role, RoleRule, Tree, TreeEntry
 from envsynth.protocols import BlobStore
+from envsynth.runtime.trees import leads_out
 
 _MODES = {"100644": FileMode.FILE, "100664": FileMode.FILE, "100755": FileMode.EXECUTABLE, "120000": FileMode.SYMLINK}
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -116,7 +117,7 @@ class TreeReader:
         except UnicodeDecodeError:
             return "odd_path", None
         digest, size, head = self._content(entry.oid, reader)
-        if mode is FileMode.SYMLINK and _leads_out(path, head):
+        if mode is FileMode.SYMLINK and leads_out(path, os.fsdecode(head)):
             return "symlink_out", None
         if size < _LFS_LIMIT and head.startswith(_LFS):
             return "lfs", None
@@ -201,9 +202,3 @@ def _belongs(path: str, role: RoleBook) -> bool:
 def _not_in_reference() -> re.Pattern[str]:
     lines = (resources.files(__package__) / "words" / "not_in_reference.txt").read_text("utf-8").splitlines()
     return re.compile("|".join(f"(?:{line})" for line in lines if line and not line.startswith("#")), re.I)
-
-
-def _leads_out(path: str, target: bytes) -> bool:
-    text = target.decode("utf-8", "surrogateescape")
-    joined = posixpath.normpath(posixpath.join(posixpath.dirname(path), text))
-    return text.startswith("/") or joined == ".." or joined.startswith("../")
