@@ -13,6 +13,8 @@ from .trees import Manifest
 
 EDITING = frozenset({"bash", "write_file", "edit_file"})
 """Tools that can change files."""
+MAX_EDITS = 1_000
+"""Files noted of one call; source files come first."""
 
 
 class EditRow(NamedTuple):
@@ -33,7 +35,7 @@ def differences(sandbox: Sandbox, start: Manifest) -> dict[str, str]:
 
 
 def edits_between(turn: int, before: Mapping[str, str], after: Mapping[str, str], roles: Roles) -> list[EditRow]:
-    """The files that differ between two states, sorted by path.
+    """The files that differ between two states, those of role source first, at most `MAX_EDITS`.
 
     Args:
         turn: the call that led from one to the other.
@@ -41,8 +43,9 @@ def edits_between(turn: int, before: Mapping[str, str], after: Mapping[str, str]
         after: `differences` of the later state.
         roles: what each path is to a solution.
     """
-    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    return [EditRow(turn, path, roles.role(path)) for path in paths]
+    paths = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+    rows = (EditRow(turn, path, roles.role(path)) for path in paths)
+    return sorted(rows, key=lambda row: (row.role != "source", row.path))[:MAX_EDITS]
 
 
 def _key(mode: str, content: bytes | None) -> str:

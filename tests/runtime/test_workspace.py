@@ -10,6 +10,7 @@ import tiny_task as tiny
 
 from envsynth.cache import Cache
 from envsynth.runtime.contract import Backend
+from envsynth.runtime.edits import edits_between
 from envsynth.runtime.play import play
 from envsynth.runtime.testrun import run_tests
 from envsynth.runtime.workspace import WorkspaceEpisode, open_task
@@ -104,8 +105,8 @@ def test_what_each_call_changed_is_recorded_whatever_changed_it(episode: Workspa
     episode.call("write_file", {"path": "tests/test_new.py", "content": "x = 1\n"})
     episode.call("write_file", {"path": "tests/test_new.py", "content": "x = 1\n"})
     bash(episode, "sed -i 's/rebate/discount/' shop/prices.py; rm tests/test_new.py README.md")
-    found = [(1, "shop/prices.py", "source"), (3, "tests/test_new.py", "test"), (5, "README.md", "other"),
-             (5, "shop/prices.py", "source"), (5, "tests/test_new.py", "test")]  # fmt: skip
+    found = [(1, "shop/prices.py", "source"), (3, "tests/test_new.py", "test"), (5, "shop/prices.py", "source"),
+             (5, "README.md", "other"), (5, "tests/test_new.py", "test")]  # fmt: skip
     assert [tuple(row) for row in episode.edits] == found
     with closing(episode.fork()) as twin:
         bash(twin, "touch shop/new.py")
@@ -116,6 +117,13 @@ def test_what_each_call_changed_is_recorded_whatever_changed_it(episode: Workspa
     assert [tuple(row) for row in episode.edits] == found[:1]
     episode.reset()
     assert episode.edits == ()
+
+
+def test_of_a_call_that_changes_very_many_files_the_source_files_are_noted(episode: WorkspaceEpisode) -> None:
+    rows = edits_between(
+        1, {}, {f"a{number:04}": "file" for number in range(2000)} | {"z.py": "file"}, episode.task.roles
+    )
+    assert (rows[0].path, len(rows)) == ("z.py", 1000)
 
 
 @pytest.mark.parametrize(
