@@ -78,7 +78,7 @@ class Clones:
     def _update(self, clone: GitDir, location: str, where: str) -> None:
         remote = self._ask(location, where)
         if not remote.refs:
-            raise SourceError("the repository has no commits", where=where, cause="it is empty", next_step="push one")
+            raise _without_commits(location, where)
         if clone.path.is_dir() and self._refs(clone) is None:
             remove_folder(clone.path)
         if not clone.path.is_dir():
@@ -173,6 +173,18 @@ class Clones:
 def without_password(location: str) -> str:
     """A location as it may be shown."""
     return re.sub(r"\b([a-z+]+://)[^/@\s]*@", r"\1", location)
+
+
+def _without_commits(location: str, where: str) -> SourceError:
+    """The error for a location that names no branch and no tag."""
+    if not location.lower().startswith(("http://", "https://")):
+        return SourceError("the repository has no commits", where=where, cause="it is empty", next_step="push one")
+    # Git takes any page that is answered with 200 for the list of an old server's refs.
+    return SourceError(
+        "the address names no branch and no tag", where=where,
+        cause="a login page or another server that is not git's may answer there, or the repository is empty",
+        next_step="open the address in a browser; then sign in to the network, correct the address, or push a commit",
+    )  # fmt: skip
 
 
 def explain(said: str, where: str) -> EnvsynthError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,26 @@ def test_empty(clones, repo):
     error = message(clones, repo.path)
     assert "no commits" in str(error)
     assert error.exit_code == 2
+
+
+def test_a_web_page_is_no_empty_repository(clones, monkeypatch):
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>hello</html>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        error = message(clones, f"http://127.0.0.1:{server.server_port}/owner/name")
+        server.shutdown()
+    assert "no branch and no tag (a login page or another server that is not git's" in str(error)
+    assert "browser" in error.next_step
 
 
 def test_shallow_says_how_to_complete_it(clones, fixed_repo, tmp_path):
