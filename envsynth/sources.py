@@ -347,7 +347,8 @@ def _revision(text: str) -> str:
 
 
 def _identity(source: Source) -> object:
-    location = source.location.rstrip("/").removesuffix(".git")
+    # A work tree and the folder of git in it are one repository, as are an address with and without `.git`.
+    location = source.location.rstrip("/").removesuffix("/.git").removesuffix(".git")
     return source.kind, location, source.revision, source.options.strategies, source.options.seed, source.extra
 
 

@@ -205,6 +205,13 @@ def test_the_same_place_in_two_spellings_is_a_duplicate(here):
     assert "stands already at --source:1" in str(listed.errors[0])
 
 
+def test_a_work_tree_and_its_git_folder_are_one_place(here):
+    (here / "repo/.git/HEAD").write_text("ref: refs/heads/main\n")
+    listed = read_sources(["repo", f"{here}/repo/.git", f"file://{here}/repo/.git/"], root=here)
+    assert [source.uri for source in listed.sources] == ["repo"]
+    assert ["stands already at --source:1" in str(error) for error in listed.errors] == [True, True]
+
+
 @given(st.text(max_size=60))
 def test_no_text_raises(text):
     listed = read_sources([text], root=Path("/nonexistent"))
