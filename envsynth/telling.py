@@ -56,8 +56,13 @@ class Teller:
             self.errors.append(error)
             self.say("error", str(error))
 
-    def settled(self, outcome: Outcome, source: str) -> None:
+    def settled(self, outcome: Outcome, source: str, trouble: str) -> None:
         """Tell what became of a lead.
+
+        Args:
+            outcome: what it came to.
+            source: the source's URI.
+            trouble: what failed for the environment's sake, equal for equal errors; empty when nothing did.
 
         Raises:
             EnvsynthError: the same infrastructure error came too often.
@@ -72,10 +77,9 @@ class Teller:
             "lead", text, source, status=outcome.status.value, reason=outcome.reason, detail=outcome.detail,
             lead=outcome.lead.key, name=name,
         )  # fmt: skip
-        self._count(outcome, source)
+        self._count(outcome, source, trouble)
 
-    def _count(self, outcome: Outcome, source: str) -> None:
-        trouble = outcome.problem and (outcome.problem_kind or outcome.problem)
+    def _count(self, outcome: Outcome, source: str, trouble: str) -> None:
         self._times = self._times + 1 if trouble == self._trouble else 1
         self._trouble = trouble
         if not trouble:

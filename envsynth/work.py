@@ -44,6 +44,8 @@ class Worked(Model):
     """What a worker sends back."""
 
     outcome: Outcome
+    trouble: str = ""
+    """What failed for the environment's sake, without where and why: equal for equal errors."""
     notes: tuple[str, ...] = ()
 
 
@@ -85,44 +87,36 @@ def work(text: str) -> str:
     context.disk_bytes = 0
     watch = Stopwatch()
     try:
-        outcome = _settle(unit, context)
+        outcome, trouble = _settle(unit, context)
     except (DiskFull, SandboxUnavailable):
         raise
     except EnvsynthError as error:
-        outcome = Outcome(lead=unit.lead, ladder=unit.ladder, problem=str(error), problem_kind=error.what)
+        outcome, trouble = Outcome(lead=unit.lead, ladder=unit.ladder, problem=str(error)), error.what
     outcome = outcome.model_copy(update={"cost": watch.cost() + Cost(disk_bytes=context.disk_bytes)})
-    return Worked(outcome=outcome, notes=tuple(context.notes)).to_json()
+    return Worked(outcome=outcome, trouble=trouble, notes=tuple(context.notes)).to_json()
 
 
-def _settle(unit: Unit, context: BuildContext) -> Outcome:
+def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
+    """What the lead came to, and what kind of trouble kept it from a final outcome."""
     lead, source = unit.lead, unit.source
     with boundary(EnvsynthError, "the generator failed", where=f"{source.uri} {lead.ref[:12]}"):
         candidate = generator(lead.generator).develop(lead, source, context)
+    outcome = Outcome(lead=lead, ladder=unit.ladder)
     if isinstance(candidate, Dropped):
-        owed = _owed(candidate)
-        kind = candidate.reason if owed else ""
-        return Outcome(lead=lead, ladder=unit.ladder, dropped=candidate, problem=owed, problem_kind=kind)
+        owed = (candidate.detail or candidate.reason) if candidate.retryable else ""
+        return outcome.model_copy(update={"dropped": candidate, "problem": owed}), candidate.reason if owed else ""
     verdicts = judge(candidate, source, context, validators())
     task = admission.admit(candidate, verdicts, workspace_panel(candidate, context.blobs))
-    failed = next((v.findings[0] for v in verdicts if _environment_failed(v) and v.findings), None)
-    return Outcome(
-        lead=lead, ladder=unit.ladder, candidate=candidate, verdicts=tuple(verdicts), task=task,
-        problem=failed.message if failed else "", problem_kind=failed.where if failed else "",
-    )  # fmt: skip
+    failed = next((v for v in verdicts if v.status in (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)), None)
+    problem = failed.findings[0].message if failed and failed.findings else ""
+    update = {"candidate": candidate, "verdicts": tuple(verdicts), "task": task, "problem": problem}
+    return outcome.model_copy(update=update), f"{failed.validator} {failed.reason}" if failed else ""
 
 
-def _owed(dropped: Dropped) -> str:
-    return (dropped.detail or dropped.reason) if dropped.retryable else ""
-
-
-def _environment_failed(verdict: Verdict) -> bool:
-    return verdict.status in (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)
-
-
-def judge(candidate: Candidate, source: Source, context: BuildContext, ladder: Sequence[Validator]) -> list[Verdict]:
+def judge(candidate: Candidate, source: Source, context: BuildContext, steps: Sequence[Validator]) -> list[Verdict]:
     """Climb the ladder; stop at the first verdict that is not PASS or SKIP."""
     verdicts: list[Verdict] = []
-    for validator in ladder:
+    for validator in steps:
         verdicts.append(_one_verdict(validator, candidate, source, context))
         if verdicts[-1].status not in (VerdictStatus.PASS, VerdictStatus.SKIP):
             break
@@ -142,6 +136,6 @@ def _one_verdict(validator: Validator, candidate: Candidate, source: Source, con
             validator=validator.name,
             version=validator.version,
             status=VerdictStatus.TIMEOUT if timed_out else VerdictStatus.ERROR,
-            findings=(Finding(rule="environment_error", message=str(error), where=error.what),),
+            findings=(Finding(rule="environment_error", message=str(error)),),
             cost=watch.cost(),
         )

@@ -39,8 +39,8 @@ def print_result(report: BuildReport, *, json: bool) -> None:
 
 
 def _next_steps(report: BuildReport) -> list[str]:
-    command, python = _as_called("envsynth"), _as_called("python")
-    named = "" if _shown(report.catalog) == str(DEFAULT_CATALOG) else f" --catalog {_quoted(report.catalog)}"
+    command, python = as_called("envsynth"), as_called("python")
+    named = "" if _shown(report.catalog) == str(DEFAULT_CATALOG) else f" --catalog {quoted(report.catalog)}"
     steps = [f"{command} catalog ls{named}"]
     if report.tasks:
         steps.append(f"{command} catalog show {report.tasks[0]}{named}")
@@ -51,19 +51,19 @@ def _next_steps(report: BuildReport) -> list[str]:
     if report.pack is not None and report.tasks:
         package = report.pack.name.replace("-", "_")
         steps += [
-            f"{command} replay {_quoted(report.pack)}",
-            f"{python} -m pip install {_quoted(report.pack.absolute())}",
+            f"{command} replay {quoted(report.pack)}",
+            f"{python} -m pip install {quoted(report.pack.absolute())}",
             f"{python} -c 'import gymnasium; env = gymnasium.make(\"{package}:{report.tasks[0]}-v0\");"
             " print(env.reset(seed=0)[0][\"text\"])'",
         ]  # fmt: skip
     return steps
 
 
-def _as_called(name: str) -> str:
+def as_called(name: str) -> str:
     """A program of this environment as the user can type it: its bare name only where that is the one that runs."""
     beside = Path(sys.executable).parent / name
     found = shutil.which(name)
-    return name if found is not None and Path(found) == beside else _quoted(beside)
+    return name if found is not None and Path(found) == beside else quoted(beside)
 
 
 def _shown(path: Path) -> str:
@@ -71,5 +71,6 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
+    """A path as the user can type it."""
     return shlex.quote(_shown(path))

@@ -31,6 +31,8 @@ def export(
     options = dict(text.partition("=")[::2] for text in option or [])
     if not all(text.partition("=")[2] for text in option or []):
         raise ConfigError("an exporter's option is KEY=VALUE", where="--option", next_step="envsynth export --help")
+    from envsynth.cli._result import as_called, quoted
+
     exporter = plugins.load("exporters", format)()
     path = catalog_path(catalog)
     config = load_config(catalog=path, format=format)
@@ -43,4 +45,4 @@ def export(
             )  # fmt: skip
         pack = exporter.export(tasks, opened.blobs, out or config.out / config.pack_name, options)
     typer.echo(f"{len(tasks)} tasks in {pack}")
-    typer.echo(f"Next: envsynth replay {pack}", err=True)
+    typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)

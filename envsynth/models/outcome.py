@@ -36,8 +36,6 @@ class Outcome(Model):
     task: Task | None = None
     problem: str = ""
     """The infrastructure error, where one kept the lead from a final outcome."""
-    problem_kind: str = ""
-    """What failed, without where and why: equal for equal errors."""
     cost: Cost = Field(default_factory=Cost)
 
     @property

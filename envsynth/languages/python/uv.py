@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from envsynth.errors import SandboxError
+from envsynth.errors import DiskFull, SandboxError
 from envsynth.runtime.installer import run
 
 RESOLVE_SECONDS = 300.0
@@ -64,7 +64,7 @@ def _resolve_anew(command: list[str]) -> str:
 
 def unless_unresolvable(error: SandboxError) -> Exception:
     """The exception to raise for a failed resolution: the environment's fault stays what it is."""
-    if error.retryable or "no space" in error.what:
+    if error.retryable or isinstance(error, DiskFull):
         return error
     return Unresolvable(error.cause)
 
