@@ -87,7 +87,8 @@ def install_wheels(folder: Path, pins: Sequence[str]) -> None:
     python = str(folder / "bin/python")
     if uv is not None:
         command = [uv, "pip", "install", "--quiet", "--no-deps", "--no-config", "--only-binary", ":all:"]
-        command += ["--python", python, *pins]
+        # Links would make each file one with uv's cache: damage to it would come back with every rebuild.
+        command += ["--link-mode", "copy", "--python", python, *pins]
         run(command, INSTALL_SECONDS, NOT_INSTALLED)
         return
     with tempfile.TemporaryDirectory(prefix="pip-") as helper:

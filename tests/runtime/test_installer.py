@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import shutil
 import sys
 import threading
 import zipfile
@@ -108,6 +109,19 @@ def test_a_registry_without_the_distribution(serve, venv) -> None:
         installer.install_wheels(venv, ["iniconfig==7"])
     assert not caught.value.retryable
     installer.install_wheels(venv, ["iniconfig==1.0"])
+
+
+def test_installed_files_are_not_those_of_the_cache(serve, venv, tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("UV_NO_CACHE")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    serve(small_registry)
+    for _ in range(2):
+        installer.install_wheels(venv, ["iniconfig==1.0"])
+        (found,) = venv.glob("lib/python3*/site-packages/iniconfig-1.0.dist-info/METADATA")
+        assert found.read_text().startswith("Metadata-Version")
+        found.write_text("")
+        shutil.rmtree(venv)
+        installer.make_venv(Path(sys.executable), venv)
 
 
 def test_a_good_answer_does_not_stand_for_ever(serve, monkeypatch) -> None:
