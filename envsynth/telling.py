@@ -71,7 +71,7 @@ class Teller:
         name = outcome.task.id if outcome.task else outcome.lead.ref[:12]
         text = f"{outcome.status.value} {name}"
         text += f" ({outcome.reason}): {outcome.lead.title}" if outcome.reason else f": {outcome.lead.title}"
-        if outcome.detail and not outcome.problem:
+        if outcome.detail and not trouble:
             text += f" [{outcome.detail[:_DETAIL]}]"
         self.say(
             "lead", text, source, status=outcome.status.value, reason=outcome.reason, detail=outcome.detail,

@@ -97,14 +97,18 @@ def work(text: str) -> str:
 
 
 def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
-    """What the lead came to, and what kind of trouble kept it from a final outcome."""
+    """What the lead came to, and what kind of trouble kept it from a final outcome.
+
+    What a generator says is owed concerns its own lead, such as an interpreter that is not installed; it is no sign
+    that other leads would fare the same.
+    """
     lead, source = unit.lead, unit.source
     with boundary(EnvsynthError, "the generator failed", where=f"{source.uri} {lead.ref[:12]}"):
         candidate = generator(lead.generator).develop(lead, source, context)
     outcome = Outcome(lead=lead, ladder=unit.ladder)
     if isinstance(candidate, Dropped):
         owed = (candidate.detail or candidate.reason) if candidate.retryable else ""
-        return outcome.model_copy(update={"dropped": candidate, "problem": owed}), candidate.reason if owed else ""
+        return outcome.model_copy(update={"dropped": candidate, "problem": owed}), ""
     verdicts = judge(candidate, source, context, validators())
     task = admission.admit(candidate, verdicts, workspace_panel(candidate, context.blobs))
     failed = next((v for v in verdicts if v.status in (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)), None)

@@ -56,6 +56,8 @@ class Listing:
             raise self.trouble[lead.ref]
         if lead.ref.startswith("drop"):
             return Dropped(lead=lead, reason="no_fail_to_pass", detail="start: 3 passed")
+        if lead.ref.startswith("lack"):
+            return Dropped(lead=lead, reason="no_interpreter", detail="install 3.99", retryable=True)
         context.note("one line for the user")
         empty = context.blobs.put_tree(Tree())
         workspace = Workspace(
@@ -156,6 +158,15 @@ def test_equal_infrastructure_errors_in_a_row_stop_the_build_and_name_the_cause(
     found = outcomes(tmp_path)
     assert found["good"] == ("admitted", "")
     assert sorted(ref for ref, (status, _) in found.items() if status == "owed") == names[:5]
+
+
+def test_leads_that_lack_an_interpreter_are_owed_and_stop_nothing(tmp_path: Path, judges: list[Judge]) -> None:
+    events: list[Event] = []
+    leads = ",".join(f"lack{number}" for number in range(7))
+    report = pipeline.build(config(tmp_path, f"https://host.example/o/repo leads={leads},good"), events.append)
+    assert (report.exit_code, report.statuses) == (3, {"owed": 7, "admitted": 1})
+    assert any("[install 3.99]" in event.text for event in events)
+    assert [event for event in events if event.kind == "error"] == []
 
 
 def test_a_full_disk_stops_at_once_and_keeps_what_had_finished(tmp_path: Path, judges: list[Judge]) -> None:

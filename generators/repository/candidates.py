@@ -82,8 +82,9 @@ class Work:
                 source=self.source, context=self.context,
             )  # fmt: skip
         except NoInterpreter as exc:
-            # Final for this machine's set of interpreters, which is part of the lead's key.
-            return self._dropped("no_interpreter", f"{exc.cause}. Next: {exc.next_step}")
+            # The machine's lack and not the commit's fault: tried again by every build, which costs next to nothing.
+            dropped = self._dropped("no_interpreter", f"{exc.cause}. Next: {exc.next_step}")
+            return dropped.model_copy(update={"retryable": True})
         except SourceError as exc:
             return self._dropped("cannot_install", f"{exc.what}: {exc.cause}" if exc.cause else exc.what)
         self.context.spent(prepared.cost)

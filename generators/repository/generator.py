@@ -19,7 +19,6 @@ from envsynth.generators.repository.roles import RoleBook
 from envsynth.generators.repository.split import Split, TreeReader, split
 from envsynth.models import Candidate, Dropped, Lead, Source, digest_of
 from envsynth.protocols import Context
-from envsynth.runtime.interpreters import installed_interpreters
 
 _KINDS = {
     "submodule": "submodules", "lfs": "files kept in Git LFS", "odd_path": "paths that are not UTF-8",
@@ -60,9 +59,7 @@ class Repository:
                 return json.dumps([_project_name(git, revision, source), scan(git, revision, settings, role)])
 
         name, rows = json.loads(context.remember("history", key, look))
-        # With another interpreter at hand, another may be chosen, or a project become buildable: that is other work.
-        interpreters = [one.version for one in installed_interpreters()]
-        digest = settings.work_digest(language.name, language.version, *interpreters)
+        digest = settings.work_digest(language.name, language.version)
         left = source.options.limit or DEFAULT_LIMIT
         for index, row in enumerate(rows):
             commit = Scanned(*row)

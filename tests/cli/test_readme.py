@@ -17,8 +17,8 @@ README = ROOT.joinpath("README.md").read_text("utf-8")
 
 def test_the_help_in_the_readme_is_the_commands_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from envsynth.cli.main import main; main()", "--help"], capture_output=True, text=True, check=True,
-        env={**os.environ, "COLUMNS": "80", "TERM": "dumb"},
+        [sys.executable, "-c", "from envsynth.cli.main import main; main()", "--help"], capture_output=True, text=True,
+        check=True, env={**os.environ, "COLUMNS": "80", "TERM": "dumb"},
     )  # fmt: skip
     shown = re.search(r"```text\n(Usage: .*?)\n```", README, re.DOTALL)
     assert shown is not None

@@ -130,7 +130,7 @@ def test_a_missing_interpreter_is_the_machines_lack(fixed_repo, context, develop
         "no Python fits", cause="it requires Python >=3.99; installed: 3.11.7", next_step="install 3.99"
     )
     dropped = develop(fixed_repo)
-    assert (dropped.reason, dropped.retryable) == ("no_interpreter", False)
+    assert (dropped.reason, dropped.retryable) == ("no_interpreter", True)
     assert dropped.detail == "it requires Python >=3.99; installed: 3.11.7. Next: install 3.99"
 
 

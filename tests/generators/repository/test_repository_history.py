@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from envsynth.generators.repository.gitdir import GitDir
 from envsynth.generators.repository.history import read_commit, scan
 from envsynth.generators.repository.roles import RoleBook
 from envsynth.models import Dropped, Lead
-from envsynth.runtime.interpreters import Interpreter
 
 
 @pytest.fixture
@@ -124,16 +122,6 @@ def test_leads_are_keyed_by_what_changes_the_work(fixed_repo, context, source_of
 
     assert key() == key(commits="50", timeout="9")
     assert key() != key(tests="tests")
-
-
-def test_another_set_of_interpreters_is_other_work(fixed_repo, context, source_of, monkeypatch):
-    def keys(*versions: tuple[str, int]) -> list[str]:
-        installed = tuple(Interpreter(version, patch, Path("python")) for version, patch in versions)
-        monkeypatch.setattr("envsynth.generators.repository.generator.installed_interpreters", lambda: installed)
-        plan = Repository().plan(source_of(fixed_repo.path), context)
-        return [one.key for one in plan if isinstance(one, Lead)]
-
-    assert keys(("3.11", 7)) == keys(("3.11", 8)) != keys(("3.11", 7), ("3.14", 0))
 
 
 def test_the_project_names_its_tasks(fixed_repo, make_repo, context, source_of):
