@@ -73,7 +73,7 @@ class BuildContext:
             else:
                 run = language.run_tests(workspace, tree, source=source, context=self)
                 cost = run.cost
-                if not run.problem:
+                if not run.trouble:
                     self.blobs.keep("test-runs", key, run.to_json())
         return run.model_copy(update={"state": state, "repeat": repeat, "cost": cost})
 

@@ -132,15 +132,15 @@ class _Build:
         """Record what became of a unit, tell the user, and stop where going on is pointless."""
         if isinstance(result, EnvsynthError) and result.retryable:
             lead = Unit.from_json(unit).lead
-            outcome = Outcome(lead=lead, ladder=self.ladder, problem=str(result))
-            worked = Worked(outcome=outcome, trouble=result.what)
+            outcome = Outcome(lead=lead, ladder=self.ladder, trouble=str(result))
+            worked = Worked(outcome=outcome, trouble_kind=result.what)
         elif isinstance(result, BaseException):
             raise result
         else:
             worked = Worked.from_json(result)
         catalog.record(number, [worked.outcome], self.context.blobs)
         self.teller.notes(worked.notes, source.uri)
-        self.teller.settled(worked.outcome, source.uri, worked.trouble)
+        self.teller.settled(worked.outcome, source.uri, worked.trouble_kind)
 
     # --- reporting -----------------------------------------------------------------------------------------
 

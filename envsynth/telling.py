@@ -30,7 +30,7 @@ class Teller:
         self.errors: list[EnvsynthError] = []
         """Sources that could not be read."""
         self._noted: set[str] = set()
-        self._trouble = ""
+        self._trouble_kind = ""
         self._times = 0
 
     def say(self, kind: EventKind, text: str, source: str = "", **detail: str) -> None:
@@ -56,13 +56,13 @@ class Teller:
             self.errors.append(error)
             self.say("error", str(error))
 
-    def settled(self, outcome: Outcome, source: str, trouble: str) -> None:
+    def settled(self, outcome: Outcome, source: str, trouble_kind: str) -> None:
         """Tell what became of a lead.
 
         Args:
             outcome: what it came to.
             source: the source's URI.
-            trouble: what failed for the environment's sake, equal for equal errors; empty when nothing did.
+            trouble_kind: what failed for the environment's sake, equal for equal errors; empty when nothing did.
 
         Raises:
             EnvsynthError: the same infrastructure error came too often.
@@ -71,24 +71,24 @@ class Teller:
         name = outcome.task.id if outcome.task else outcome.lead.ref[:12]
         text = f"{outcome.status.value} {name}"
         text += f" ({outcome.reason}): {outcome.lead.title}" if outcome.reason else f": {outcome.lead.title}"
-        if outcome.detail and not trouble:
+        if outcome.detail and not trouble_kind:
             text += f" [{outcome.detail[:_DETAIL]}]"
         self.say(
             "lead", text, source, status=outcome.status.value, reason=outcome.reason, detail=outcome.detail,
             lead=outcome.lead.key, name=name,
         )  # fmt: skip
-        self._count(outcome, source, trouble)
+        self._count(outcome, source, trouble_kind)
 
-    def _count(self, outcome: Outcome, source: str, trouble: str) -> None:
-        self._times = self._times + 1 if trouble == self._trouble else 1
-        self._trouble = trouble
-        if not trouble:
+    def _count(self, outcome: Outcome, source: str, trouble_kind: str) -> None:
+        self._times = self._times + 1 if trouble_kind == self._trouble_kind else 1
+        self._trouble_kind = trouble_kind
+        if not trouble_kind:
             return
         if self._times == 1:
             # Equal errors are told once; each stands in the catalog.
-            self.say("error", f"owed {outcome.lead.ref[:12]}: {outcome.problem}", source)
+            self.say("error", f"owed {outcome.lead.ref[:12]}: {outcome.trouble}", source)
         if self._times >= SAME_ERRORS:
             raise EnvsynthError(
-                f"stopped after {SAME_ERRORS} equal infrastructure errors in a row", cause=outcome.problem,
+                f"stopped after {SAME_ERRORS} equal infrastructure errors in a row", cause=outcome.trouble,
                 next_step="envsynth doctor; then the same command again: finished work is kept", retryable=True,
             )  # fmt: skip

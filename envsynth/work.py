@@ -44,7 +44,7 @@ class Worked(Model):
     """What a worker sends back."""
 
     outcome: Outcome
-    trouble: str = ""
+    trouble_kind: str = ""
     """What failed for the environment's sake, without where and why: equal for equal errors."""
     notes: tuple[str, ...] = ()
 
@@ -87,13 +87,13 @@ def work(text: str) -> str:
     context.disk_bytes = 0
     watch = Stopwatch()
     try:
-        outcome, trouble = _settle(unit, context)
+        outcome, trouble_kind = _settle(unit, context)
     except (DiskFull, SandboxUnavailable):
         raise
     except EnvsynthError as error:
-        outcome, trouble = Outcome(lead=unit.lead, ladder=unit.ladder, problem=str(error)), error.what
+        outcome, trouble_kind = Outcome(lead=unit.lead, ladder=unit.ladder, trouble=str(error)), error.what
     outcome = outcome.model_copy(update={"cost": watch.cost() + Cost(disk_bytes=context.disk_bytes)})
-    return Worked(outcome=outcome, trouble=trouble, notes=tuple(context.notes)).to_json()
+    return Worked(outcome=outcome, trouble_kind=trouble_kind, notes=tuple(context.notes)).to_json()
 
 
 def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
@@ -108,12 +108,12 @@ def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
     outcome = Outcome(lead=lead, ladder=unit.ladder)
     if isinstance(candidate, Dropped):
         owed = (candidate.detail or candidate.reason) if candidate.retryable else ""
-        return outcome.model_copy(update={"dropped": candidate, "problem": owed}), ""
+        return outcome.model_copy(update={"dropped": candidate, "trouble": owed}), ""
     verdicts = judge(candidate, source, context, validators())
     task = admission.admit(candidate, verdicts, workspace_panel(candidate, context.blobs))
     failed = next((v for v in verdicts if v.status in (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)), None)
-    problem = failed.findings[0].message if failed and failed.findings else ""
-    update = {"candidate": candidate, "verdicts": tuple(verdicts), "task": task, "problem": problem}
+    trouble = failed.findings[0].message if failed and failed.findings else ""
+    update = {"candidate": candidate, "verdicts": tuple(verdicts), "task": task, "trouble": trouble}
     return outcome.model_copy(update=update), f"{failed.validator} {failed.reason}" if failed else ""
 
 

@@ -141,5 +141,5 @@ def test_the_pack_gives_every_reward_again(undisturbed: Path, monkeypatch: pytes
     monkeypatch.setenv("ENVSYNTH_SANDBOX", os.environ.get("ENVSYNTH_SANDBOX", "auto"))
     (pack,) = (undisturbed / "out").iterdir()
     report = replay(pack)
-    assert (report.exit_code, report.problem) == (0, "")
+    assert (report.exit_code, report.trouble) == (0, "")
     assert len(report.lines) == 6

@@ -71,9 +71,9 @@ class Execution:
     def _early(self, runs: Sequence[TestRun]) -> Verdict | None:
         """A verdict that further runs could not change."""
         last = runs[-1]
-        if last.problem:
+        if last.trouble:
             status = VerdictStatus.TIMEOUT if last.timed_out else VerdictStatus.ERROR
-            return self._verdict(status, "environment_error", last.problem)
+            return self._verdict(status, "environment_error", last.trouble)
         if last.state == "reference":
             if last.timed_out:
                 return self._verdict(VerdictStatus.FAIL, "tests_time_out", "the tests hang with the reference applied")
@@ -129,7 +129,7 @@ def _run(candidate: Candidate, tree: Tree, which: tuple[str, int], source: Sourc
     state, repeat = which
     run = context.run_tests(candidate.environment, tree, state, repeat, source)
     for _ in range(TRIES - 1):
-        if not run.problem:
+        if not run.trouble:
             break
         run = context.run_tests(candidate.environment, tree, state, repeat, source)
     return run

@@ -36,7 +36,7 @@ def outcome_row(outcome: Outcome, build: int, now: datetime) -> Row:
         "lead": lead.key, "ladder": outcome.ladder, "build": build, "now": now, "status": outcome.status.value,
         "reason": outcome.reason, "task": None if task is None else task.id, "source": lead.source, "name": lead.name,
         "generator": lead.generator, "generator_version": lead.generator_version, "strategy": lead.strategy,
-        "revision": lead.revision, "ref": lead.ref, "title": lead.title, "problem": outcome.problem,
+        "revision": lead.revision, "ref": lead.ref, "title": lead.title, "trouble": outcome.trouble,
         "lead_document": lead.to_json(), "candidate": None if candidate is None else candidate.to_json(),
         "dropped": None if outcome.dropped is None else outcome.dropped.to_json(), "admitted": admitted,
         **_cost_row(outcome.cost),
@@ -68,7 +68,7 @@ def run_rows(outcome: Outcome) -> Iterable[tuple[Row, list[str]]]:
             ]
             yield {
                 "lead": outcome.lead.key, "verdict": verdict_position, "position": position, "state": run.state,
-                "repeat": run.repeat, "complete": run.complete, "exit_code": run.exit_code, "problem": run.problem,
+                "repeat": run.repeat, "complete": run.complete, "exit_code": run.exit_code, "trouble": run.trouble,
                 "timed_out": run.timed_out, "output_tail": run.output_tail, "roster": digest_of(keys),
                 "statuses": [record.status.value for record in run.records], "details": json.dumps(details),
                 **_cost_row(run.cost),
@@ -86,7 +86,7 @@ def to_outcome(row: Mapping[str, Any], verdicts: Sequence[Verdict]) -> Outcome:
     return Outcome(
         lead=Lead.from_json(row["lead_document"]), ladder=row["ladder"], candidate=candidate,
         dropped=None if row["dropped"] is None else Dropped.from_json(row["dropped"]), verdicts=tuple(verdicts),
-        task=None if row["admitted"] is None else to_task(row["admitted"], row["candidate"]), problem=row["problem"],
+        task=None if row["admitted"] is None else to_task(row["admitted"], row["candidate"]), trouble=row["trouble"],
         cost=_cost(row),
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def to_run(row: Mapping[str, Any]) -> TestRun:
         )
     return TestRun(
         state=row["state"], repeat=row["repeat"], complete=row["complete"], exit_code=row["exit_code"],
-        records=tuple(records), problem=row["problem"], timed_out=row["timed_out"], output_tail=row["output_tail"],
+        records=tuple(records), trouble=row["trouble"], timed_out=row["timed_out"], output_tail=row["output_tail"],
         cost=_cost(row),
     )  # fmt: skip
 

@@ -27,8 +27,8 @@ def replay(
             typer.echo(clean(f"{line.verdict:8}{line.task}  {line.label}  expected {line.expected:g}, got {got}"))
 
     report = replay_pack(pack, task=task, sandbox=sandbox, progress=show)
-    if report.problem:
-        typer.echo(f"envsynth: {pack}: {clean(report.problem)}", err=True)
+    if report.trouble:
+        typer.echo(f"envsynth: {pack}: {clean(report.trouble)}", err=True)
     if not json:
         same = sum(line.verdict == "same" for line in report.lines)
         typer.echo(f"{same} of {len(report.lines)} rewards are the same")

@@ -34,7 +34,7 @@ class ReplayReport(NamedTuple):
     lines: tuple[ReplayLine, ...]
     exit_code: int
     """0: all the same; 1: one differs; 3: the environment failed."""
-    problem: str
+    trouble: str
     """Why nothing, or not everything, was played; empty when all was."""
 
 
@@ -58,7 +58,7 @@ def replay(
     command += [f"--sandbox={sandbox}"] * bool(sandbox) + ["--", task] * bool(task)
     # The pack's folder leads the import path whatever this process's own settings say, and stays as it is.
     variables = {**os.environ, "PYTHONPATH": str(pack.absolute()), "PYTHONDONTWRITEBYTECODE": "1"}
-    lines, problem, last = [], "", ""
+    lines, trouble, last = [], "", ""
     with (
         boundary(SandboxError, "the pack's player cannot be started", where=str(pack)),
         subprocess.Popen(
@@ -71,12 +71,12 @@ def replay(
             if "verdict" in document:
                 lines.append(ReplayLine(*(document[name] for name in ReplayLine._fields)))
                 progress(lines[-1])
-            problem = str(document.get("problem", problem))
+            trouble = str(document.get("trouble", trouble))
             last = text.strip() or last
     code = player.returncode
-    if code not in (0, 1, 2, 3) or (code and not lines and not problem):
-        code, problem = 3, f"the player broke off: {last[:300]}"
-    return ReplayReport(tuple(lines), code, problem)
+    if code not in (0, 1, 2, 3) or (code and not lines and not trouble):
+        code, trouble = 3, f"the player broke off: {last[:300]}"
+    return ReplayReport(tuple(lines), code, trouble)
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Outcome(Model):
     dropped: Dropped | None = None
     verdicts: tuple[Verdict, ...] = ()
     task: Task | None = None
-    problem: str = ""
+    trouble: str = ""
     """The infrastructure error, where one kept the lead from a final outcome."""
     cost: Cost = Field(default_factory=Cost)
 
@@ -55,7 +55,7 @@ class Outcome(Model):
         if self.task is not None:
             return ""
         findings = [v.findings[0].message for v in self.verdicts if v.status is not VerdictStatus.PASS and v.findings]
-        return findings[0] if findings else self.dropped.detail if self.dropped is not None else self.problem
+        return findings[0] if findings else self.dropped.detail if self.dropped is not None else self.trouble
 
     @property
     def reason(self) -> str:

@@ -95,7 +95,7 @@ class TestRun(Model):
     """Whether the report was finished; where it was not, unreported tests are absent, never passed."""
     exit_code: int | None = None
     records: tuple[TestRecord, ...] = ()
-    problem: str = ""
+    trouble: str = ""
     """Why the run says nothing about the candidate (an environment error); empty when it does."""
     timed_out: bool = False
     output_tail: str = ""

@@ -81,7 +81,7 @@ def main(pack: Pack, arguments: list[str], write: Callable[[str], object] = prin
             verdicts.append(found.verdict)
             write(_as_json(found) if options.json else _as_text(found))
     except EnvsynthError as exc:
-        write(json.dumps({"problem": str(exc)}) if options.json else f"error: {exc}")
+        write(json.dumps({"trouble": str(exc)}) if options.json else f"error: {exc}")
         return exc.exit_code
     if "differs" in verdicts:
         return 1

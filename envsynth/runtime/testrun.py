@@ -2,7 +2,7 @@
 
 Which failures are whose. The harness announces itself on standard output and in its report before any file of the
 workspace is read or importable. A run without that announcement says nothing about the code under test and is a
-`problem` of the environment. Everything after it, a crash of the runner included, is the result of the code under
+`trouble` of the environment. Everything after it, a crash of the runner included, is the result of the code under
 test: configuration and tests come from the pristine tree, so only the code can have caused it. The announcement on
 standard output cannot be taken back by the code under test, so destroying the report gains it nothing.
 """
@@ -47,7 +47,7 @@ class TestReport(NamedTuple):
     exit_code: int | None
     """The runner's own exit status where it was reported, else the process's."""
     results: tuple[TestResult, ...]
-    problem: str
+    trouble: str
     """Why the run says nothing about the code under test; empty when it does."""
     timed_out: bool
     output_tail: str
@@ -90,7 +90,7 @@ def run_tests(  # noqa: PLR0913  # the three places of content (layers, files, r
     report, running = _run_once(place, command, collect_only, ())
     for _ in range(RESTARTS):
         left = float(command["timeout_s"]) - report.wall_s
-        if running is None or report.timed_out or report.problem or left <= 0:
+        if running is None or report.timed_out or report.trouble or left <= 0:
             break
         report = report._replace(results=merged(report.results, [_ended_the_process(running, report)]))
         settled = [result.id for result in report.results if result.status != "absent"]
@@ -225,15 +225,15 @@ def _report(result: ExecResult, parsed: Parsed, nonce: str) -> TestReport:
         "utf-8", "backslashreplace"
     )
     ready = announced or parsed.ready
-    problem = ""
+    trouble = ""
     if not ready:
         said = " ".join(tail.split())[-300:] or f"exit code {result.exit_code}, ended by {result.ended_by}"
-        problem = f"the test harness did not start: {said}"
+        trouble = f"the test harness did not start: {said}"
     return TestReport(
         complete=ready and parsed.complete and result.ended_by == "exit",
         exit_code=result.exit_code if parsed.status is None else parsed.status,
         results=parsed.results if ready else (),
-        problem=problem,
+        trouble=trouble,
         timed_out=result.ended_by == "wall",
         output_tail=tail,
         wall_s=result.wall_s,

@@ -245,8 +245,8 @@ class WorkspaceEpisode:
                 self._backend, task.command, environment=task.environment, layers=[task.pristine_folder],
                 files=submission.files, removed=submission.removed, scratch=self._scratch,
             )  # fmt: skip
-        if report.problem:
-            raise SandboxError("the tests could not be run", where=task.id, cause=report.problem)
+        if report.trouble:
+            raise SandboxError("the tests could not be run", where=task.id, cause=report.trouble)
         tests = test_rows(task.tests, report)
         evidence = Evidence(task.start, task.roles, submission, task.reference, tests, self.trace, self.edits)
         conditions = {

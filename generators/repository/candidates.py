@@ -136,8 +136,8 @@ class Work:
         return Measured(before, reference)
 
     def _complain(self, run: TestRun) -> None:
-        if run.problem:
-            raise SandboxError("the tests could not be run", where=f"{self.where} ({run.state})", cause=run.problem)
+        if run.trouble:
+            raise SandboxError("the tests could not be run", where=f"{self.where} ({run.state})", cause=run.trouble)
 
     def _write(self, start: Tree, measured: Measured, prepared: Prepared) -> Written:
         hidden = self.parts.hidden

@@ -197,9 +197,9 @@ class Maker:
                     VerdictSummary(validator=v.validator, version=v.version, status=v.status.value) for v in verdicts
                 ),
             )
-        problem = "the registry did not answer" if status is OutcomeStatus.OWED else ""
+        trouble = "the registry did not answer" if status is OutcomeStatus.OWED else ""
         return Outcome(
-            lead=lead, ladder=ladder, candidate=candidate, verdicts=verdicts, task=task, problem=problem, cost=cost
+            lead=lead, ladder=ladder, candidate=candidate, verdicts=verdicts, task=task, trouble=trouble, cost=cost
         )
 
 

@@ -44,7 +44,7 @@ def test_an_honest_pack_gives_every_reward_again(pack: Path) -> None:
     assert [(line.label, line.expected, line.got, line.verdict) for line in report.lines] == [
         ("idle", 0.0, 0.0, "same"), ("reference", 1.0, 1.0, "same"),
     ]  # fmt: skip
-    assert (report.exit_code, report.problem, tuple(seen)) == (0, "", report.lines)
+    assert (report.exit_code, report.trouble, tuple(seen)) == (0, "", report.lines)
     assert not list(pack.rglob("__pycache__"))
 
 
@@ -69,10 +69,10 @@ def test_a_failed_environment_is_no_difference(pack: Path, tmp_path: Path, monke
 def test_an_unknown_task_or_sandbox_is_named(pack: Path) -> None:
     report = replay(pack, task="nope")
     assert (report.exit_code, report.lines) == (2, ())
-    assert "there is no task 'nope'" in report.problem
+    assert "there is no task 'nope'" in report.trouble
     report = replay(pack, sandbox="cellar")
     assert report.exit_code in (2, 3)
-    assert "cellar" in (report.problem or report.lines[0].error)
+    assert "cellar" in (report.trouble or report.lines[0].error)
 
 
 def test_a_damaged_pack_is_not_played(pack: Path) -> None:

@@ -88,7 +88,7 @@ def test_every_status(run: Run) -> None:
         "test_strict": "failed",
         "test_not_run": "xfailed",
     }
-    assert (report.complete, report.exit_code, report.problem, report.timed_out) == (True, 1, "", False)
+    assert (report.complete, report.exit_code, report.trouble, report.timed_out) == (True, 1, "", False)
 
 
 def test_a_failure_says_what_and_where(run: Run) -> None:

@@ -58,7 +58,7 @@ def test_leaving_at_import_is_no_pass(run: Run, way_out: str, runner: str) -> No
     report = run({"pkg.py": way_out + "\n", "test_it.py": body}, runner=runner)
     assert not report.complete
     assert "passed" not in statuses(report).values()
-    assert report.problem == ""
+    assert report.trouble == ""
 
 
 def test_stopping_the_runner_leaves_the_rest_absent(run: Run) -> None:
@@ -114,7 +114,7 @@ def test_a_hanging_test_keeps_what_was_measured_before(run: Run, runner: str) ->
     report = run({"test_it.py": body}, timeout_s=2.0, runner=runner)
     assert report.timed_out
     assert not report.complete
-    assert report.problem == ""
+    assert report.trouble == ""
     assert sorted(statuses(report).values()) == ["absent", "passed"]
 
 
@@ -166,7 +166,7 @@ def test_destroying_the_report_is_no_pass_and_no_excuse(run: Run, attack: str) -
     body = FORGE + f"for path in list(reports()):\n    {attack}\ndef test_a(): pass\ndef test_b(): assert 0\n"
     report = run({"test_it.py": body})
     assert not report.complete
-    assert report.problem == ""
+    assert report.trouble == ""
 
 
 def test_foreign_records_are_ignored(run: Run) -> None:
@@ -205,14 +205,14 @@ def test_closing_every_descriptor_keeps_the_report(run: Run) -> None:
 
 def test_an_unusable_option_is_the_runs_failure_not_ours(run: Run) -> None:
     report = run({"pytest.ini": "[pytest]\naddopts = --no-such-option\n", "test_it.py": "def test_it(): pass\n"})
-    assert (report.complete, report.exit_code, report.problem, report.results) == (False, 4, "", ())
+    assert (report.complete, report.exit_code, report.trouble, report.results) == (False, 4, "", ())
     assert "--no-such-option" in report.output_tail
 
 
 def test_a_conftest_that_raises_is_the_runs_failure(run: Run) -> None:
     report = run({"conftest.py": "import no_such_module\n", "test_it.py": "def test_it(): pass\n"})
     assert not report.complete
-    assert report.problem == ""
+    assert report.trouble == ""
 
 
 def test_an_environment_without_the_runner_is_a_problem(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_an_environment_without_the_runner_is_a_problem(tmp_path: Path) -> None:
     report = run_tests(LocalBackend(), command, environment=environment, layers=(layer,), scratch=tmp_path)
     assert report.results == ()
     assert not report.complete
-    assert "pytest" in report.problem
+    assert "pytest" in report.trouble
 
 
 @pytest.mark.parametrize("free", [[0], [2**40, 0]])

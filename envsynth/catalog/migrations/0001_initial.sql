@@ -56,7 +56,7 @@ CREATE TABLE outcome (
     revision VARCHAR NOT NULL,
     ref VARCHAR NOT NULL,
     title VARCHAR NOT NULL,
-    problem VARCHAR NOT NULL,
+    trouble VARCHAR NOT NULL,
     lead_document JSON NOT NULL,  -- models.Lead
     candidate JSON,  -- models.Candidate
     dropped JSON,  -- models.Dropped
@@ -97,7 +97,7 @@ CREATE TABLE run (
     repeat INTEGER NOT NULL,
     complete BOOLEAN NOT NULL,
     exit_code INTEGER,
-    problem VARCHAR NOT NULL,
+    trouble VARCHAR NOT NULL,
     timed_out BOOLEAN NOT NULL,
     output_tail VARCHAR NOT NULL,
     roster VARCHAR NOT NULL,
@@ -117,7 +117,7 @@ CREATE TABLE run (
 CREATE VIEW lead AS
 SELECT
     lead AS key, status, reason, source, name, generator, generator_version, strategy, revision, ref, title, task,
-    problem, coalesce(dropped ->> '$.detail', '') AS detail, ladder, build, recorded_at,
+    trouble, coalesce(dropped ->> '$.detail', '') AS detail, ladder, build, recorded_at,
     wall_s, cpu_s, disk_bytes, cached
 FROM outcome;
 
@@ -147,7 +147,7 @@ WHERE status = 'admitted';
 CREATE VIEW test_run AS
 SELECT
     run.lead AS key, outcome.source, outcome.task, verdict.validator, run.state, run.repeat, run.complete,
-    run.exit_code, run.problem, run.timed_out, len(run.statuses) AS tests,
+    run.exit_code, run.trouble, run.timed_out, len(run.statuses) AS tests,
     len(list_filter(run.statuses, lambda status: status = 'passed')) AS passed,
     run.output_tail, run.wall_s, run.cpu_s, run.disk_bytes, run.cached
 FROM run
@@ -159,13 +159,13 @@ WITH told AS (
     SELECT lead, verdict, position AS run, unnest(details, recursive := true) FROM run
 ), every AS (
     SELECT
-        run.lead, run.verdict, run.position AS run, run.state, run.repeat, run.complete, run.problem,
+        run.lead, run.verdict, run.position AS run, run.state, run.repeat, run.complete, run.trouble,
         unnest(range(len(run.statuses)))::INTEGER AS position, unnest(roster.keys) AS test, unnest(run.statuses) AS status
     FROM run JOIN roster ON roster.digest = run.roster
 )
 SELECT
     every.lead AS key, outcome.source, outcome.task, verdict.validator, every.state, every.repeat, every.complete,
-    every.problem, every.test, coalesce(told.id, every.test) AS id, every.status,
+    every.trouble, every.test, coalesce(told.id, every.test) AS id, every.status,
     coalesce(told.message, '') AS message, coalesce(told.line, 0) AS line
 FROM every
 JOIN outcome USING (lead)
@@ -177,7 +177,7 @@ LEFT JOIN told
 CREATE VIEW flicker AS
 SELECT source, key, task, state, test, list_sort(list(DISTINCT status::VARCHAR)) AS statuses, count(*) AS runs
 FROM test_status
-WHERE problem = '' AND complete
+WHERE trouble = '' AND complete
 GROUP BY source, key, task, state, test
 HAVING count(DISTINCT status) > 1;
 

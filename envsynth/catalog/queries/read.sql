@@ -33,7 +33,7 @@ ORDER BY lead
 SELECT lead FROM outcome ORDER BY lead
 
 -- name: outcomes
-SELECT lead, ladder, problem, lead_document, candidate, dropped, admitted, wall_s, cpu_s, disk_bytes, cached
+SELECT lead, ladder, trouble, lead_document, candidate, dropped, admitted, wall_s, cpu_s, disk_bytes, cached
 FROM outcome WHERE lead IN (SELECT unnest($keys)) ORDER BY lead
 
 -- name: verdicts
@@ -42,7 +42,7 @@ FROM verdict WHERE lead IN (SELECT unnest($keys)) ORDER BY lead, position
 
 -- name: runs
 SELECT
-    lead, verdict, position, state, repeat, complete, exit_code, problem, timed_out, output_tail,
+    lead, verdict, position, state, repeat, complete, exit_code, trouble, timed_out, output_tail,
     keys, statuses, details, wall_s, cpu_s, disk_bytes, cached
 FROM run JOIN roster ON roster.digest = run.roster
 WHERE lead IN (SELECT unnest($keys)) ORDER BY lead, verdict, position

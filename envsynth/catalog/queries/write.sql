@@ -17,7 +17,7 @@ SELECT lead, ladder, status FROM outcome WHERE lead IN (SELECT unnest($keys))
 -- name: insert_outcome
 INSERT INTO outcome VALUES (
     $lead, $ladder, $build, $now, $status, $reason, $task, $source, $name, $generator, $generator_version, $strategy,
-    $revision, $ref, $title, $problem, $lead_document, $candidate, $dropped, $admitted,
+    $revision, $ref, $title, $trouble, $lead_document, $candidate, $dropped, $admitted,
     $wall_s, $cpu_s, $disk_bytes, $cached
 )
 
@@ -29,7 +29,7 @@ INSERT INTO verdict VALUES (
 
 -- name: insert_run
 INSERT INTO run VALUES (
-    $lead, $verdict, $position, $state, $repeat, $complete, $exit_code, $problem, $timed_out, $output_tail, $roster,
+    $lead, $verdict, $position, $state, $repeat, $complete, $exit_code, $trouble, $timed_out, $output_tail, $roster,
     $statuses, from_json($details, '[{"position": "INTEGER", "id": "VARCHAR", "message": "VARCHAR", "line": "INTEGER"}]'),
     $wall_s, $cpu_s, $disk_bytes, $cached
 )

@@ -62,7 +62,7 @@ def _header(outcome: Outcome) -> None:
     _field(
         "cost", f"{outcome.cost.wall_s:.1f} s, {outcome.cost.cpu_s:.1f} s CPU, {outcome.cost.disk_bytes} bytes of disk"
     )
-    _field("problem", outcome.problem)
+    _field("trouble", outcome.trouble)
     if outcome.dropped is not None:
         _field("detail", outcome.dropped.detail)
 
@@ -108,7 +108,7 @@ def _verdicts(verdicts: tuple[Verdict, ...]) -> None:
             typer.echo(clean(f"          {json_module.dumps(verdict.evidence, ensure_ascii=False)}"))
         for run in verdict.runs:
             passed = sum(record.status.value == "passed" for record in run.records)
-            note = run.problem or ("" if run.complete else "report incomplete")
+            note = run.trouble or ("" if run.complete else "report incomplete")
             line = f"          {run.state} {run.repeat + 1}: {passed} of {len(run.records)} passed {note}"
             typer.echo(clean(line.rstrip()))
 

@@ -112,7 +112,7 @@ class Python:
                 )
                 for one in report.results
             ),
-            problem=report.problem,
+            trouble=report.trouble,
             timed_out=report.timed_out,
             output_tail=report.output_tail,
             cost=Cost(wall_s=report.wall_s, cpu_s=report.cpu_s),

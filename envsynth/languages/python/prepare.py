@@ -217,7 +217,7 @@ class Builder:
         found = sum(result.status == "absent" for result in report.results)
         errors = [result for result in report.results if result.status == "error"]
         if not found:
-            said = errors[0].message if errors else report.problem or report.output_tail
+            said = errors[0].message if errors else report.trouble or report.output_tail
             self._reason = f"{rung.what}: {' '.join(said.split())[-300:] or 'nothing was collected'}"
             return False
         if self._best is None or found > self._best[0]:

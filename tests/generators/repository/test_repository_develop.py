@@ -110,7 +110,7 @@ def test_a_hanging_suite_is_dropped(fixed_repo, context, develop):
 
 
 def test_an_environment_error_is_never_the_commits_fault(fixed_repo, context, develop):
-    context.change = lambda run: run.model_copy(update={"problem": "the report could not be written"})
+    context.change = lambda run: run.model_copy(update={"trouble": "the report could not be written"})
     with pytest.raises(SandboxError, match="report could not be written"):
         develop(fixed_repo)
     context.python.refuse = SandboxError("no registry reachable")
