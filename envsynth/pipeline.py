@@ -61,6 +61,11 @@ class _Build:
         watch = Stopwatch()
         listed = read_sources(self.config.sources, root=self.config.root, defaults=self.config.source_defaults)
         self.teller.source_failed(*listed.errors)
+        if not listed.sources and not listed.errors:
+            named = " ".join(self.config.sources)
+            raise ConfigError(
+                "there is no source in it", where=named, next_step="write one source a line, see README.md"
+            )
         # Before any work: a wrong path should not be found out after an hour.
         with boundary(ConfigError, "packs cannot be written", where=str(self.config.out), next_step=_OTHER_OUT):
             self.config.out.mkdir(parents=True, exist_ok=True)

@@ -123,6 +123,9 @@ class Generator(Protocol):
     name: str
     version: str
 
+    def check(self, source: Source) -> None:
+        """Look at a source's options without fetching anything. Raises ConfigError for what is wrong with them."""
+
     def plan(self, source: Source, context: Context) -> Iterable[Lead | Dropped]:
         """List what may become a candidate; cheap. Leads already dropped say why."""
 

@@ -23,9 +23,10 @@ TIMEOUT_S = 300.0
 PROBES = (
     "find . | LC_ALL=C sort",
     "find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum",
-    "env | LC_ALL=C sort; pwd; id -u; umask; ls -a ~ /tmp",
 )
 """Commands whose output must be equal in every episode: whatever differs here would differ in what an agent sees."""
+SURROUNDINGS = "env | LC_ALL=C sort; pwd; id -u; umask; ls -a ~ /tmp"
+"""The same for what stands around the workspace; without isolation that is the host's, and no two folders are equal."""
 
 
 class Played(NamedTuple):
@@ -50,11 +51,13 @@ class Determinism:
     def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
         """FAIL where two processes differ, or where the reference is not what its own edits hand in."""
         watch = Stopwatch()
-        probes = [ToolCall(tool="bash", arguments={"command": probe}) for probe in PROBES]
+        backend = context.backend(source)
+        commands = (*PROBES, SURROUNDINGS) if backend.isolates else PROBES
+        probes = [ToolCall(tool="bash", arguments={"command": command}) for command in commands]
         calls = [*probes, *reference_edits(candidate, context.blobs), *probes]
         request = json.dumps({
             "candidate": candidate.document(), "calls": [call.document() for call in calls], "task": candidate.id,
-            "cache": str(context.cache_dir), "sandbox": context.backend(source).name,
+            "cache": str(context.cache_dir), "sandbox": backend.name,
             "trusted": source.options.trusted,
         })  # fmt: skip
         first, second = (_play_apart(request, candidate.id, seed) for seed in ("1", "2"))
@@ -72,11 +75,13 @@ class Determinism:
 def differences(first: Played, second: Played) -> list[Finding]:
     """What two processes that made the same calls may not differ in."""
     pairs = enumerate(zip(first.observations, second.observations, strict=True), 1)
-    turn = next((turn for turn, (one, two) in pairs if one != two), None)
-    if turn is not None:
-        return [
-            Finding(rule="observations_differ", message="two processes saw different results", where=f"call {turn}")
-        ]
+    unequal = next(((turn, one, two) for turn, (one, two) in pairs if one != two), None)
+    if unequal is not None:
+        turn, one, two = unequal
+        at = len(os.path.commonprefix([one, two]))
+        seen = f"{one[max(0, at - 40) : at + 60]!r} and {two[max(0, at - 40) : at + 60]!r}"
+        what = "the instruction" if turn == 1 else "the tools" if turn == 2 else f"call {turn - 2}"
+        return [Finding(rule="observations_differ", message=f"two processes saw {seen}", where=what)]
     if first.state != second.state:
         return [Finding(rule="states_differ", message="the same calls left different files")]
     if first.submitted != second.submitted:

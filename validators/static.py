@@ -39,7 +39,8 @@ class Static:
         start = context.blobs.get_tree(candidate.environment.tree)
         hidden = context.blobs.get_tree(candidate.environment.hidden)
         changes = context.blobs.get_tree(candidate.reference.changes)
-        fatal = [*_instruction(candidate), *_queries(candidate), *_reference(candidate, start, changes)]
+        demanded = b"\n".join(context.blobs.get(entry.blob) for entry in hidden.entries)
+        fatal = [*_instruction(candidate, demanded), *_queries(candidate), *_reference(candidate, start, changes)]
         for tree in (start, hidden, changes):
             fatal += _links(tree, context.blobs.get)
         noted = [] if candidate.provenance.licence_files else [
@@ -56,14 +57,17 @@ class Static:
         )
 
 
-def _instruction(candidate: Candidate) -> Iterator[Finding]:
+def _instruction(candidate: Candidate, demanded: bytes) -> Iterator[Finding]:
+    """Length, addresses, and hashes; a hash that the hidden tests hold too is a value they demand."""
     text = candidate.instruction
     if len(text.strip()) < MIN_INSTRUCTION:
         yield Finding(rule="instruction_too_short", message=f"{len(text.strip())} characters")
-    for pattern, rule in ((_EMAIL, "instruction_has_email"), (_HASH, "instruction_has_hash")):
-        found = pattern.search(text)
-        if found:
-            yield Finding(rule=rule, message=found.group())
+    address = _EMAIL.search(text)
+    if address and address.group().encode() not in demanded:
+        yield Finding(rule="instruction_has_email", message=address.group())
+    for found in _HASH.finditer(text):
+        if found.group().encode() not in demanded:
+            yield Finding(rule="instruction_has_hash", message=found.group())
 
 
 def _queries(candidate: Candidate) -> Iterator[Finding]:

@@ -25,33 +25,33 @@ def check(
     """Read sources as build would, and name every bad line. Fetches nothing."""
     from envsynth import plugins
     from envsynth.cli._output import print_json, print_table
+    from envsynth.errors import EnvsynthError, SourceError
     from envsynth.sources import read_sources
 
     listed = read_sources(texts)
-    known = plugins.names("generators")
-    errors = [str(error) for error in listed.errors]
-    errors += [
-        f"{source.origin}: no generator {source.generator!r} for {source.kind.value} sources is installed."
-        " Next: envsynth plugins"
-        for source in listed.sources
-        if source.generator not in known
-    ]
+    errors: list[EnvsynthError] = list(listed.errors)
+    good = []
+    for source in listed.sources:
+        try:
+            plugins.load("generators", source.generator)().check(source)
+            good.append(source)
+        except EnvsynthError as wrong:
+            errors.append(type(wrong)(wrong, where=wrong.where or str(source.origin)))
+    if not good and not errors:
+        errors.append(SourceError("there is no source in it", where=" ".join(texts), next_step="name one a line"))
     if json:
-        for source in listed.sources:
+        for source in good:
             print_json({"source": source.document()})
         for error in errors:
-            print_json({"error": error})
+            print_json({"error": str(error)})
     else:
         print_table(
             ("where", "kind", "uri", "revision", "options"),
-            [
-                (source.origin, source.kind.value, source.uri, source.revision, _options(source))
-                for source in listed.sources
-            ],
+            [(source.origin, source.kind.value, source.uri, source.revision, _options(source)) for source in good],
         )
         for error in errors:
             typer.echo(f"envsynth: {error}", err=True)
-        typer.echo(f"{len(listed.sources)} good, {len(errors)} bad", err=True)
+        typer.echo(f"{len(good)} good, {len(errors)} bad", err=True)
     if errors:
         raise typer.Exit(2)
 

@@ -55,16 +55,24 @@ def _places() -> Iterator[Path]:
     yield Path(sys.executable)
     home = Path.home()
     pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
-    yield from sorted(pyenv.glob("versions/3.*/bin/python3"))
+    yield from _matching(pyenv, "versions/3.*/bin/python3")
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
     managed = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv/python")
-    yield from sorted(managed.glob("cpython-3.*/bin/python3"))
+    yield from _matching(managed, "cpython-3.*/bin/python3")
     shims = pyenv / "shims"
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         # pyenv's shims start a shell that mostly answers "not selected"; what they lead to is listed above.
         if folder and Path(folder) != shims:
-            found = (path for path in Path(folder).glob("python3.*") if re.fullmatch(r"python3\.\d+", path.name))
-            yield from sorted(found)
+            found = _matching(Path(folder), "python3.*")
+            yield from (path for path in found if re.fullmatch(r"python3\.\d+", path.name))
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    """Paths below a folder, sorted; none where it may not be read, such as another user's."""
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError:
+        return []
 
 
 def _probe(path: Path) -> Interpreter | None:

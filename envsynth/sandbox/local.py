@@ -34,7 +34,7 @@ class LocalBackend:
     isolates = False
     warning = (
         "no isolation: code of this source runs as you, with your files and your network; "
-        "use it only for code you would run anyway"
+        "use it only for code you would run anyway, and not for agents you do not trust: they could read hidden tests"
     )
 
     def __init__(self, *, cgroups: bool = True) -> None:

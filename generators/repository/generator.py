@@ -36,6 +36,14 @@ class Repository:
         self._readers: dict[str, TreeReader] = {}
         self._noted: set[str] = set()
 
+    def check(self, source: Source) -> None:
+        """Read the options.
+
+        Raises:
+            ConfigError: one is unknown or has a bad value.
+        """
+        read_settings(source)
+
     # --- plan ----------------------------------------------------------------------------------------------
 
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:

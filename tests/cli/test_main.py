@@ -127,7 +127,7 @@ def test_sources_check_misses_the_generator(envsynth, monkeypatch):
     monkeypatch.setattr(plugins, "names", lambda group: ["repository"])
     printed = envsynth("sources", "check", "mechanism:bandit")
     assert printed.code == 2
-    assert "no generator 'mechanism'" in printed.err
+    assert "no generator named 'mechanism'" in printed.err
 
 
 def test_export_selects_and_hands_over(envsynth, task_ids, monkeypatch):

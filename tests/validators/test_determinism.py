@@ -36,3 +36,8 @@ def test_what_the_reference_must_hand_in(candidate: Candidate, cache: Cache, tre
     assert wanted == {
         "calc.py": f"file:{cache.put(b'new')}", "more/data.txt": f"file:{cache.put(b'x')}", "LICENSE": "removed",
     }  # fmt: skip
+
+
+def test_the_first_difference_is_shown() -> None:
+    (finding,) = differences(Played(["i", "t", "same x=1"], "", {}), Played(["i", "t", "same x=2"], "", {}))
+    assert (finding.where, "x=1" in finding.message, "x=2" in finding.message) == ("call 1", True, True)

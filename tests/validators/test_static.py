@@ -41,6 +41,16 @@ def test_instructions(candidate: Candidate, judge: Callable[..., Verdict], text:
     assert (verdict.status, verdict.reason) == (VerdictStatus.FAIL, rule)
 
 
+def test_values_that_the_hidden_tests_demand_are_no_leak(
+    candidate: Candidate, judge: Callable[..., Verdict], tree: Callable[..., str]
+) -> None:
+    told = changed(
+        candidate, "environment", hidden=tree({"tests/test_new.py": b"assert f('1a2b3c4d5e6f', 'a@b.example')"})
+    )
+    text = candidate.instruction + " So it is for 1a2b3c4d5e6f and a@b.example too."
+    assert judge(told.model_copy(update={"instruction": text})).status is VerdictStatus.PASS
+
+
 @pytest.mark.parametrize("sql", ["SELEC 1", "DELETE FROM tests", "SELECT * FROM nowhere", "SELECT 1, 2", "PRAGMA x"])
 def test_checks_that_could_not_be_evaluated(candidate: Candidate, judge: Callable[..., Verdict], sql: str) -> None:
     verdict = judge(candidate.model_copy(update={"verifier": Verifier(checks=(Check(id="c", sql=sql),))}))
