@@ -78,7 +78,7 @@ def differences(first: Played, second: Played) -> list[Finding]:
     unequal = next(((turn, one, two) for turn, (one, two) in pairs if one != two), None)
     if unequal is not None:
         turn, one, two = unequal
-        at = len(os.path.commonprefix([one, two]))
+        at = next((place for place, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), 0)
         seen = f"{one[max(0, at - 40) : at + 60]!r} and {two[max(0, at - 40) : at + 60]!r}"
         what = "the instruction" if turn == 1 else "the tools" if turn == 2 else f"call {turn - 2}"
         return [Finding(rule="observations_differ", message=f"two processes saw {seen}", where=what)]
