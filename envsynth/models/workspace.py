@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from envsynth.models.base import Digest, Model
+from envsynth.models.base import Digest, Model, digest_of
 
 
 class Role(StrEnum):
@@ -56,6 +56,10 @@ class Recipe(Model):
     """Nothing published after this moment was installed (ISO 8601 date)."""
     site: Digest | None = None
     """Tree blob of files laid into the environment's library folder: the project's own metadata."""
+
+    def digest(self) -> str:
+        """Identity of the environment: what it is made of, and not what was asked for to arrive there."""
+        return digest_of(self.model_dump(mode="json", exclude={"requires", "newest"}))
 
 
 class TestCommand(Model):

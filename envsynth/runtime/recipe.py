@@ -25,6 +25,7 @@ from .installer import install_wheels, make_venv
 from .interpreters import installed_interpreters
 from .scripts import entry_point_scripts, make_relocatable
 from .seal import READY, is_whole, seal
+from .trees import canonical_json
 
 ENVIRONMENT = "/env"
 _known_whole: set[Path] = set()
@@ -33,9 +34,9 @@ _SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"))
 
 
 def environment_id(recipe: JSON) -> str:
-    """sha256 of the canonical JSON of the recipe's document: the same as `Recipe.digest()`."""
-    text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    """Identity of the environment that a recipe's document makes: the same as `Recipe.digest()`."""
+    parts = {key: value for key, value in recipe.items() if key not in ("requires", "newest")}
+    return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def environment_mounts(environment: Path) -> tuple[Mount, ...]:

@@ -48,6 +48,12 @@ def test_the_id_is_the_models_digest(cache: Cache) -> None:
     assert environment_id(one.document()) == one.digest()
 
 
+def test_equal_pins_are_one_environment_however_they_were_asked_for(cache: Cache) -> None:
+    one = recipe(cache, {}, requirements=("six==1.17.0",))
+    assert one.model_copy(update={"newest": "2020-02-02", "requires": ">=3.9"}).digest() == one.digest()
+    assert one.model_copy(update={"requirements": ("six==1.16.0",)}).digest() != one.digest()
+
+
 def test_build_reuse_and_scripts(cache: Cache) -> None:
     files = {
         "tool-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tool\nVersion: 1.0\n",
