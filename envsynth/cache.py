@@ -19,11 +19,11 @@ from pathlib import Path
 import platformdirs
 
 from envsynth.errors import ConfigError, boundary
-from envsynth.models import FileMode, Tree, TreeEntry
+from envsynth.models import Tree
 from envsynth.runtime import trees
 from envsynth.runtime.trees import Entry
 
-__all__ = ["Cache", "default_cache_dir", "read_tree", "remove_folder"]
+__all__ = ["Cache", "default_cache_dir", "remove_folder"]
 
 
 def default_cache_dir() -> Path:
@@ -161,22 +161,6 @@ class Cache:
             except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
-
-
-def read_tree(folder: Path, put: Callable[[bytes], str]) -> Tree:
-    """The tree of a host folder's regular files and links."""
-    entries = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink():
-            content, mode = os.fsencode(path.readlink()), FileMode.SYMLINK
-        elif path.is_file():
-            content = path.read_bytes()
-            mode = FileMode.EXECUTABLE if path.stat().st_mode & 0o100 else FileMode.FILE
-        else:
-            continue
-        name = path.relative_to(folder).as_posix()
-        entries.append(TreeEntry(path=name, mode=mode, blob=put(content), size=len(content)))
-    return Tree(entries=tuple(entries))
 
 
 def remove_folder(path: Path) -> None:

@@ -4,16 +4,33 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envsynth.cache import Cache, read_tree, remove_folder
+from envsynth.cache import Cache, remove_folder
 from envsynth.errors import DiskFull, EnvsynthError, boundary
 from envsynth.models import FileMode, Tree, TreeEntry
 from envsynth.runtime import trees
+
+
+def read_tree(folder: Path, put: Callable[[bytes], str]) -> Tree:
+    """The tree of a host folder's regular files and links."""
+    entries = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            content, mode = os.fsencode(path.readlink()), FileMode.SYMLINK
+        elif path.is_file():
+            content = path.read_bytes()
+            mode = FileMode.EXECUTABLE if path.stat().st_mode & 0o100 else FileMode.FILE
+        else:
+            continue
+        name = path.relative_to(folder).as_posix()
+        entries.append(TreeEntry(path=name, mode=mode, blob=put(content), size=len(content)))
+    return Tree(entries=tuple(entries))
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def make_excerpt(test: Failing, around: Surroundings) -> Excerpt | None:
         return None
     owner, function = found
     old = around.old.find(test.names) if around.old else None
-    body = _wanted(function, old[1] if old else None, around.module, test.line)
+    body = _wanted(function, old[1] if old else None, test.line)
     marks = parametrised(function, owner)
     given = patched(function, owner)
     parameters = {name for mark in marks for name in parameter_names(mark)} | {patch.alias for patch in given}
@@ -124,7 +124,7 @@ def _draws(function: FunctionNode) -> bool:
 # --- which statements -----------------------------------------------------------------------------------------
 
 
-def _wanted(function: FunctionNode, old: FunctionNode | None, module: TestModule, line: int) -> list[ast.stmt]:
+def _wanted(function: FunctionNode, old: FunctionNode | None, line: int) -> list[ast.stmt]:
     """The statements that changed or failed, with what they depend on; all of a short or new body."""
     body = body_without_docstring(function)
     if len(body) > 1 and isinstance(body[-1], ast.Return) and body[-1].value is None:

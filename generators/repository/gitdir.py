@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -170,14 +170,3 @@ def run_git(*arguments: str, timeout: float, cwd: Path | None = None) -> bytes:
     if done.returncode != 0:
         raise GitFailed(done.stderr.decode("utf-8", "replace").strip() or f"git ended with {done.returncode}")
     return done.stdout
-
-
-def decode_paths(paths: Iterable[bytes]) -> list[str | None]:
-    """Each path as text; None where it is not UTF-8."""
-    decoded: list[str | None] = []
-    for path in paths:
-        try:
-            decoded.append(path.decode("utf-8"))
-        except UnicodeDecodeError:
-            decoded.append(None)
-    return decoded

@@ -12,7 +12,7 @@ from envsynth.generators.repository.config import Settings, read_settings
 from envsynth.generators.repository.gitdir import GitDir
 from envsynth.generators.repository.history import read_commit, scan
 from envsynth.generators.repository.roles import RoleBook
-from envsynth.models import Dropped, Lead
+from envsynth.models import Candidate, Dropped, Lead
 
 
 @pytest.fixture
@@ -163,4 +163,4 @@ def test_unknown_strategies_and_packages_are_refused(source_of):
 def test_a_cached_clone_survives_a_removed_origin(fixed_repo, context, source_of):
     lead = next(one for one in Repository().plan(source_of(fixed_repo.path), context) if isinstance(one, Lead))
     subprocess.run(["rm", "-rf", str(fixed_repo.path / ".git")], check=True)
-    assert Repository().develop(lead, source_of(fixed_repo.path), context) is not None
+    assert isinstance(Repository().develop(lead, source_of(fixed_repo.path), context), Candidate)
