@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from envsynth import plugins
@@ -50,7 +50,9 @@ class BuildContext:
         """A host folder with the tree's files, made once per digest."""
         return self.blobs.materialise(tree)
 
-    def run_tests(self, workspace: Workspace, tree: Tree, state: str, repeat: int, source: Source) -> TestRun:
+    def run_tests(
+        self, workspace: Workspace, tree: Tree, state: str, repeat: int, source: Source, select: Sequence[str] = ()
+    ) -> TestRun:
         """A test run in a fresh sandbox, cached by everything that could change it.
 
         A run that failed for the environment's sake is not kept, so that the next build tries again.
@@ -63,6 +65,7 @@ class BuildContext:
                 "language": [language.name, language.version],
                 "sandbox": self.backend(source).name,
                 "repeat": repeat,
+                "select": sorted(select),
             }
         )
         with self.blobs.lock(f"test-run-{key}"):
@@ -71,7 +74,7 @@ class BuildContext:
                 run = TestRun.from_json(kept)
                 cost = run.cost.model_copy(update={"cached": True})
             else:
-                run = language.run_tests(workspace, tree, source=source, context=self)
+                run = language.run_tests(workspace, tree, source=source, context=self, select=select)
                 cost = run.cost
                 if not run.trouble:
                     self.blobs.keep("test-runs", key, run.to_json())

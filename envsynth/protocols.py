@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from envsynth.models import (
     Candidate,
+    Control,
     Cost,
     Dropped,
     Lead,
@@ -18,6 +19,7 @@ from envsynth.models import (
     TestCommand,
     TestRun,
     Tree,
+    Variant,
     Verdict,
     Workspace,
 )  # fmt: skip
@@ -64,8 +66,19 @@ class Context(Protocol):
     def materialise(self, tree: Tree) -> Path:
         """A read-only host folder with the tree's files, made once per digest."""
 
-    def run_tests(self, workspace: Workspace, tree: Tree, state: str, repeat: int, source: Source) -> TestRun:
-        """Run the workspace's tests on a solution tree, hidden files laid over, in a fresh sandbox."""
+    def run_tests(
+        self, workspace: Workspace, tree: Tree, state: str, repeat: int, source: Source, select: Sequence[str] = ()
+    ) -> TestRun:
+        """Run the workspace's tests on a solution tree, hidden files laid over, in a fresh sandbox.
+
+        Args:
+            workspace: the environment.
+            tree: the solution, whole.
+            state: what the run is called in the catalog.
+            repeat: equal runs that are to be measured again have different numbers.
+            source: whose code it is.
+            select: keys of tests; only these are run, and nothing but their files is collected. Empty: all.
+        """
 
     def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
         """The JSON text kept for `key`, made once."""
@@ -113,8 +126,30 @@ class Language(Protocol):
     def environment(self, recipe: Recipe, context: Context) -> Path:
         """The host folder of an environment, rebuilt from its recipe where it is gone."""
 
-    def run_tests(self, workspace: Workspace, tree: Tree, *, source: Source, context: Context) -> TestRun:
-        """One uncached run; `state` and `repeat` of the result are set by the caller."""
+    def run_tests(
+        self, workspace: Workspace, tree: Tree, *, source: Source, context: Context, select: Sequence[str] = ()
+    ) -> TestRun:
+        """One uncached run; `state` and `repeat` of the result are set by the caller; `select` as for `Context`."""
+
+    def controls(self, hidden: Mapping[str, str], keys: Sequence[str], command: TestCommand) -> Iterable[Control]:
+        """Changes to hidden tests after which every right solution must fail them; unmeasured, several a test.
+
+        Args:
+            hidden: text of each hidden test file, by path.
+            keys: fail-to-pass tests.
+            command: how they are run.
+        """
+
+    def mutants(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[Variant]:
+        """Wrong variants of the reference, the most telling first; the same list each time.
+
+        Args:
+            before: text of each source file that the reference touches, by path, in the start tree.
+            after: the same with the reference applied; a path that only one of them has was added or removed.
+        """
+
+    def rewrites(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[Variant]:
+        """Variants that behave as the reference does. Arguments as for `mutants`."""
 
 
 class Generator(Protocol):
@@ -141,8 +176,15 @@ class Validator(Protocol):
     order: int
     """Position in the ladder: cheapest and hardest evidence first."""
 
-    def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
-        """Measure; FAIL is a verdict, never an exception."""
+    def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
+        """Measure; FAIL is a verdict, never an exception.
+
+        Args:
+            candidate: what is proposed.
+            source: where it comes from.
+            context: what the pipeline lends.
+            earlier: verdicts of the steps below on the ladder; what they measured (`tests`, `controls`) is read there.
+        """
 
 
 class Exporter(Protocol):

@@ -121,17 +121,19 @@ def judge(candidate: Candidate, source: Source, context: BuildContext, steps: Se
     """Climb the ladder; stop at the first verdict that is not PASS or SKIP."""
     verdicts: list[Verdict] = []
     for validator in steps:
-        verdicts.append(_one_verdict(validator, candidate, source, context))
+        verdicts.append(_one_verdict(validator, candidate, source, context, verdicts))
         if verdicts[-1].status not in (VerdictStatus.PASS, VerdictStatus.SKIP):
             break
     return verdicts
 
 
-def _one_verdict(validator: Validator, candidate: Candidate, source: Source, context: BuildContext) -> Verdict:
+def _one_verdict(
+    validator: Validator, candidate: Candidate, source: Source, context: BuildContext, earlier: Sequence[Verdict]
+) -> Verdict:
     watch = Stopwatch()
     try:
         with boundary(ValidatorError, f"validator {validator.name} failed", where=candidate.id):
-            return validator.validate(candidate, source, context)
+            return validator.validate(candidate, source, context, tuple(earlier))
     except (DiskFull, SandboxUnavailable):
         raise
     except EnvsynthError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -78,7 +78,9 @@ class Judge:
         self.name, self.order, self.version = name, order, "1"
         self.judged: list[str] = []
 
-    def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
+    def validate(
+        self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]
+    ) -> Verdict:
         ref = candidate.provenance.lead.ref
         self.judged.append(ref)
         if ref == f"crash-{self.name}":

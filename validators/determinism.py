@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,9 @@ class Determinism:
     version = "1"
     order = 20
 
-    def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
+    def validate(
+        self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict] = ()
+    ) -> Verdict:
         """FAIL where two processes differ, or where the reference is not what its own edits hand in."""
         watch = Stopwatch()
         backend = context.backend(source)

@@ -46,7 +46,9 @@ class Execution:
     version = "1"
     order = 30
 
-    def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
+    def validate(
+        self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict] = ()
+    ) -> Verdict:
         """Run, compare, and list the tests; a missing report is never a pass."""
         watch = Stopwatch()
         start = context.blobs.get_tree(candidate.environment.tree)

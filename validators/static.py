@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from envsynth.models import Candidate, FileMode, Finding, Role, Source, Tree, Verdict, VerdictStatus, role_of
 from envsynth.protocols import Context
@@ -33,7 +33,9 @@ class Static:
     version = "1"
     order = 10
 
-    def validate(self, candidate: Candidate, source: Source, context: Context) -> Verdict:
+    def validate(
+        self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict] = ()
+    ) -> Verdict:
         """FAIL on the first kind of finding that makes the candidate unusable; the rest is noted."""
         watch = Stopwatch()
         start = context.blobs.get_tree(candidate.environment.tree)

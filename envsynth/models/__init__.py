@@ -5,11 +5,14 @@ from envsynth.models.candidate import Candidate, Dropped, Lead, Provenance, Refe
 from envsynth.models.outcome import Outcome, OutcomeStatus
 from envsynth.models.report import BuildReport, Event, EventKind, FunnelRow
 from envsynth.models.source import Origin, Source, SourceKind, SourceOptions
-from envsynth.models.task import Task, Tier, ToolCall, Trajectory, VerdictSummary
+from envsynth.models.task import Task, Tier, VerdictSummary
+from envsynth.models.trajectory import ToolCall, Trajectory
 from envsynth.models.tree import FileMode, Tree, TreeEntry
+from envsynth.models.variant import Variant, VariantFile
 from envsynth.models.verdict import (
     Cost,
     Finding,
+    Strength,
     TestRecord,
     TestRun,
     TestStatus,
@@ -19,6 +22,7 @@ from envsynth.models.verdict import (
 from envsynth.models.verifier import (
     Budget,
     Check,
+    Control,
     Criterion,
     CriterionClass,
     RewardSpec,
@@ -33,6 +37,7 @@ __all__ = [
     "BuildReport",
     "Candidate",
     "Check",
+    "Control",
     "Cost",
     "Criterion",
     "CriterionClass",
@@ -57,6 +62,7 @@ __all__ = [
     "Source",
     "SourceKind",
     "SourceOptions",
+    "Strength",
     "Task",
     "TestCommand",
     "TestLists",
@@ -68,6 +74,8 @@ __all__ = [
     "Trajectory",
     "Tree",
     "TreeEntry",
+    "Variant",
+    "VariantFile",
     "Verdict",
     "VerdictStatus",
     "VerdictSummary",

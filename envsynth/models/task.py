@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field, JsonValue
-
 from envsynth.models.base import SCHEMA_VERSION, Model
 from envsynth.models.candidate import Candidate
-from envsynth.models.verifier import TestLists
+from envsynth.models.trajectory import Trajectory
+from envsynth.models.verdict import Strength
+from envsynth.models.verifier import Control, TestLists
 
 
 class Tier(StrEnum):
@@ -16,22 +16,6 @@ class Tier(StrEnum):
 
     VERIFIED = "verified"
     CALIBRATED = "calibrated"
-
-
-class ToolCall(Model):
-    """One call of a tool."""
-
-    tool: str
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
-
-
-class Trajectory(Model):
-    """A labelled trajectory of a task's panel, with the outcome it must get."""
-
-    label: str
-    """`reference`, `alternative:*`, `idle`, `mutant:*` or `attack:*`."""
-    calls: tuple[ToolCall, ...] = ()
-    outcome: float = Field(ge=0, le=1)
 
 
 class VerdictSummary(Model):
@@ -49,6 +33,10 @@ class Task(Model):
     candidate: Candidate
     tests: TestLists | None
     """For workspaces: the measured lists."""
+    controls: tuple[Control, ...] = ()
+    """For workspaces: changed tests that a right solution fails."""
+    strength: Strength = Strength()
+    """How strong the grader was measured to be."""
     panel: tuple[Trajectory, ...]
     tier: Tier
     verdicts: tuple[VerdictSummary, ...]

@@ -8,7 +8,8 @@ from typing import ClassVar
 from pydantic import Field, JsonValue
 
 from envsynth.models.base import Model
-from envsynth.models.verifier import TestLists
+from envsynth.models.trajectory import Trajectory
+from envsynth.models.verifier import Control, TestLists
 
 
 class VerdictStatus(StrEnum):
@@ -103,6 +104,43 @@ class TestRun(Model):
     cost: Cost = Cost()
 
 
+class Strength(Model):
+    """How strong a task's grader was measured to be. A validator fills in what it measured; None: not measured."""
+
+    attacks: int | None = None
+    """Attacks played; each must get outcome 0."""
+    attacks_worked: int | None = None
+    """Those that got more."""
+    controls: int | None = None
+    """Changed tests that grading can tell apart from true ones."""
+    controlled: float | None = Field(default=None, ge=0, le=1)
+    """Share of the fail-to-pass tests that have such a control."""
+    mutants: int | None = None
+    """Wrong variants of the reference, without the provably equivalent ones."""
+    killed: int | None = None
+    """Those that got outcome 0."""
+    equivalents: int | None = None
+    """Variants that provably behave like the reference; in neither of the two figures above."""
+    rewrites: int | None = None
+    """Behaviour-preserving variants of the reference; each must get outcome 1."""
+    rewrites_rejected: int | None = None
+    """Those that did not."""
+
+    @property
+    def kill_rate(self) -> float | None:
+        """Share of the mutants that the grader noticed."""
+        return None if not self.mutants or self.killed is None else self.killed / self.mutants
+
+    @property
+    def false_reject_rate(self) -> float | None:
+        """Share of the rewrites that the grader rejected."""
+        return None if not self.rewrites or self.rewrites_rejected is None else self.rewrites_rejected / self.rewrites
+
+    def __or__(self, other: Strength) -> Strength:
+        """Both measurements; what `other` measured replaces what stands here."""
+        return self.model_copy(update=other.model_dump(exclude_none=True))
+
+
 class Verdict(Model):
     """What one validator says of one candidate."""
 
@@ -114,6 +152,12 @@ class Verdict(Model):
     """Measured figures, for the catalog; no core code reads them."""
     tests: TestLists | None = None
     """What `execution` measured; admission puts it into the task."""
+    controls: tuple[Control, ...] = ()
+    """What `controls` measured; admission puts it into the task."""
+    strength: Strength | None = None
+    """What this validator measured of the grader's strength; admission puts the sum into the task."""
+    panel: tuple[Trajectory, ...] = ()
+    """Labelled trajectories to ship with the task."""
     runs: tuple[TestRun, ...] = ()
     cost: Cost = Cost()
 

@@ -63,6 +63,29 @@ class TestLists(Model):
     """Differed between identical runs; in neither list."""
 
 
+class Control(Model):
+    """A change to one hidden test after which every right solution must fail it.
+
+    Grading runs fail-to-pass tests again, some of them so changed, and demands that just these fail: a submission that
+    makes its tests pass by any other way than being right makes these pass too.
+    """
+
+    path: str
+    """Test file, relative."""
+    function: str
+    """The test as its runner spells it, without parameters."""
+    first: int = Field(ge=1)
+    """1-based first line of the function in the hidden file."""
+    last: int = Field(ge=1)
+    """1-based last line, inclusive."""
+    text: str
+    """What stands there instead, with its line ends."""
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    """How the test was changed, such as `literal` or `negated`."""
+    keys: tuple[str, ...]
+    """Fail-to-pass keys of the function that were measured to fail with the reference; never empty."""
+
+
 class Budget(Model):
     """What an episode may spend."""
 

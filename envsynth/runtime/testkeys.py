@@ -6,7 +6,10 @@ Tests that fall together under one key are graded as their worst, so a rule that
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+
+_REPLACED = re.compile(r"<(address|uuid|tmp|hex|float|duration|time)>")
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.I), word)
@@ -49,3 +52,19 @@ def normalised_key(name: str, now: datetime | None = None) -> str:
         return "<time>" if abs(moment.timestamp() - int(match["seconds"])) <= _NEAR.total_seconds() else match[0]
 
     return _EPOCH.sub(epoch, _DATE.sub(date, name))
+
+
+def function_of(key: str) -> str:
+    """A test's id without its parameters: what `pytest` calls its function, and `unittest` the test itself."""
+    path, colons, rest = key.partition("::")
+    return path + colons + rest.partition("[")[0]
+
+
+def functions_of(keys: Iterable[str]) -> tuple[str, ...]:
+    """What to run so that all of these tests run, sorted; empty, which means everything, where that cannot be told.
+
+    Args:
+        keys: normalised keys.
+    """
+    functions = sorted({function_of(key) for key in keys})
+    return () if any(_REPLACED.search(name) for name in functions) else tuple(functions)

@@ -67,6 +67,7 @@ def run_tests(  # noqa: PLR0913  # the three places of content (layers, files, r
     removed: Sequence[str] = (),
     scratch: Path | None = None,
     collect_only: bool = False,
+    select: Sequence[str] = (),
 ) -> TestReport:
     """Run the tests once, in a sandbox of their own.
 
@@ -82,19 +83,21 @@ def run_tests(  # noqa: PLR0913  # the three places of content (layers, files, r
         removed: paths taken away before anything runs; one that is also in `files` stays.
         scratch: host folder for temporary files.
         collect_only: list the tests without running them; every one of them is then absent.
+        select: ids, without parameters, of the only tests to run; no other files are collected. Empty: all.
 
     Raises:
         SandboxError: the sandbox could not be opened or used.
     """
     place = _Place(backend, environment, tuple(layers), files or {}, tuple(removed), scratch)
-    report, running = _run_once(place, command, collect_only, ())
+    which = _Which(collect_only, tuple(select))
+    report, running = _run_once(place, command, which)
     for _ in range(RESTARTS):
         left = float(command["timeout_s"]) - report.wall_s
         if running is None or report.timed_out or report.trouble or left <= 0:
             break
         report = report._replace(results=merged(report.results, [_ended_the_process(running, report)]))
         settled = [result.id for result in report.results if result.status != "absent"]
-        following, running = _run_once(place, {**command, "timeout_s": left}, collect_only, settled)
+        following, running = _run_once(place, {**command, "timeout_s": left}, which._replace(settled=tuple(settled)))
         report = _together(report, following)
     return report
 
@@ -110,9 +113,16 @@ class _Place(NamedTuple):
     scratch: Path | None
 
 
-def _run_once(
-    place: _Place, command: JSON, collect_only: bool, settled: Sequence[str]
-) -> tuple[TestReport, str | None]:
+class _Which(NamedTuple):
+    """Which tests a process runs."""
+
+    collect_only: bool
+    select: tuple[str, ...]
+    settled: tuple[str, ...] = ()
+    """Ids that an earlier process of the run has settled."""
+
+
+def _run_once(place: _Place, command: JSON, which: _Which) -> tuple[TestReport, str | None]:
     """One process over the tests that are not settled; also the test that ended it, where one did."""
     nonce = secrets.token_hex(16)
     with (
@@ -138,7 +148,7 @@ def _run_once(
             for path in place.removed:
                 if path not in place.files:
                     sandbox.remove(path)
-            result = _execute(sandbox, command, nonce, collect_only=collect_only, settled=settled)
+            result = _execute(sandbox, command, nonce, which)
             _require_room(folder)
         finally:
             sandbox.close()
@@ -189,7 +199,7 @@ def _lay(files: Mapping[str, tuple[bytes, str]], folder: Path) -> tuple[Path, ..
     return (folder,)
 
 
-def _execute(sandbox: Sandbox, command: JSON, nonce: str, *, collect_only: bool, settled: Sequence[str]) -> ExecResult:
+def _execute(sandbox: Sandbox, command: JSON, nonce: str, which: _Which) -> ExecResult:
     """Start the harness in the workspace."""
     config = {
         "nonce": nonce,
@@ -199,8 +209,9 @@ def _execute(sandbox: Sandbox, command: JSON, nonce: str, *, collect_only: bool,
         "arguments": list(command.get("arguments", ())),
         "roots": list(command.get("roots", (".",))),
         "modules": list(command.get("modules", ())),
-        "collect_only": collect_only,
-        "skip": list(settled),
+        "collect_only": which.collect_only,
+        "select": list(which.select),
+        "skip": list(which.settled),
         "test_s": float(command.get("test_timeout_s", TEST_S)),
     }
     variables = environment_variables(sandbox, command)

@@ -32,7 +32,7 @@ def run(environment: Path, tmp_path: Path) -> Run:
             target = layer / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text if isinstance(text, bytes) else text.encode())
-        options = {name: settings.pop(name) for name in ("files", "removed", "collect_only") if name in settings}
+        options = {name: settings.pop(name) for name in ("files", "removed", "collect_only", "select") if name in settings}
         command = {"runner": "pytest", "targets": ["."], "roots": ["."], "timeout_s": 60.0, "memory_bytes": 2**31}
         return run_tests(
             LocalBackend(), command | settings, environment=environment, layers=(layer,), scratch=tmp_path, **options
@@ -254,3 +254,19 @@ def test_unittest_files_of_the_same_name(run: Run) -> None:
     body = "import unittest\nclass TestIt(unittest.TestCase):\n    def test_one(self): pass\n"
     report = run({"one/test_x.py": body, "two/test_x.py": body}, runner="unittest")
     assert statuses(report) == {"test_x.TestIt.test_one": "passed", "two.test_x.TestIt.test_one": "passed"}
+
+
+PARTS = (
+    "import unittest, pytest\nclass TestU(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): pass\n"
+    "@pytest.mark.parametrize('x', ['1', 'a::b[c]'])\ndef test_p(x): pass\ndef test_q(): pass\n"
+)
+
+
+def test_only_what_is_selected_runs(run: Run) -> None:
+    project = {"test_x.py": PARTS, "test_y.py": "raise SystemExit('not collected')\n"}
+    report = run(project, select=["test_x.py::test_p", "test_x.py::TestU::test_b"])
+    assert statuses(report) == dict.fromkeys(
+        ("test_x.py::TestU::test_b", "test_x.py::test_p[1]", "test_x.py::test_p[a::b[c]]"), "passed"
+    )
+    report = run(project, select=["test_x.TestU.test_a"], runner="unittest")
+    assert statuses(report) == {"test_x.TestU.test_a": "passed"}

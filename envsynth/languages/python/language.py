@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from envsynth.errors import SandboxError, SourceError, boundary
@@ -25,6 +26,7 @@ from envsynth.models import (
 )
 from envsynth.protocols import Context, Prepared
 from envsynth.runtime.recipe import ensure_environment
+from envsynth.runtime.testkeys import functions_of
 from envsynth.runtime.testrun import run_tests
 
 GUARDED = (Role.TEST, Role.CONFIG)
@@ -84,8 +86,10 @@ class Python:
         """The host folder of an environment, rebuilt from its recipe where it is gone."""
         return ensure_environment(recipe.document(), context.blobs.get, context.cache_dir, note=context.note)
 
-    def run_tests(self, workspace: Workspace, tree: Tree, *, source: Source, context: Context) -> TestRun:
-        """Run the tests once on a solution tree, the hidden files laid over."""
+    def run_tests(
+        self, workspace: Workspace, tree: Tree, *, source: Source, context: Context, select: Sequence[str] = ()
+    ) -> TestRun:
+        """Run the tests once on a solution tree, the hidden files laid over; `select`: keys of the only ones to run."""
         graded = graded_tree(workspace, tree, context)
         base = context.blobs.get_tree(workspace.tree)
         files = {
@@ -100,6 +104,7 @@ class Python:
             layers=(context.materialise(base),),
             files=files,
             removed=tuple(path for path in base.by_path if path not in graded.by_path),
+            select=functions_of(select),
         )
         return TestRun(
             state="",

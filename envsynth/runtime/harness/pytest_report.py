@@ -24,10 +24,11 @@ CHUNK = 500
 class Reporter:
     """pytest plug-in that turns hooks into records."""
 
-    def __init__(self, channel: Channel, skip: list[str], seconds: float) -> None:
+    def __init__(self, channel: Channel, config: Any) -> None:
         self._channel = channel
-        self._skip = frozenset(skip)
-        self._limit = Limit(seconds)
+        self._skip = frozenset(config["skip"])
+        self._select = frozenset(config["select"])
+        self._limit = Limit(config["test_s"])
         self._open: dict[str, dict[str, Any]] = {}
 
     @pytest.hookimpl(tryfirst=True)
@@ -46,7 +47,9 @@ class Reporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Leave out what an earlier process of this run has settled."""
+        """Leave out what was not asked for, and what an earlier process of this run has settled."""
+        if self._select:
+            items[:] = [item for item in items if function_of(portable(item.nodeid)) in self._select]
         items[:] = [item for item in items if portable(item.nodeid) not in self._skip]
 
     @pytest.hookimpl(tryfirst=True)
@@ -105,6 +108,12 @@ def portable(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def function_of(name: str) -> str:
+    """An id without its parameters."""
+    path, colons, rest = name.partition("::")
+    return path + colons + rest.partition("[")[0]
+
+
 def status_of(report: Any) -> str:
     """Status of one phase."""
     expected = hasattr(report, "wasxfail")
@@ -140,6 +149,6 @@ def run(config: Any, channel: Channel, workspace: str) -> int:
     arguments += ["--continue-on-collection-errors", "--tb=short", "--color=no"]
     if config["collect_only"]:
         arguments += ["--collect-only", "-qq"]
-    arguments += list(config["targets"])
+    arguments += sorted({name.partition("::")[0] for name in config["select"]}) or list(config["targets"])
     sys.argv = [os.path.join(os.path.dirname(sys.executable), "pytest"), *arguments]
-    return int(pytest.main(arguments, plugins=[Reporter(channel, config["skip"], config["test_s"])]))
+    return int(pytest.main(arguments, plugins=[Reporter(channel, config)]))

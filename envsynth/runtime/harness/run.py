@@ -18,7 +18,8 @@ def run(config: dict[str, Any], package: str) -> int:
     """Run the tests and write the report.
 
     Args:
-        config: `nonce`, `report` (path), `runner`, `targets`, `arguments`, `roots`, `modules`, `collect_only`.
+        config: `nonce`, `report` (path), `runner`, `targets`, `arguments`, `roots`, `modules`, `collect_only`,
+            `select`, `skip`, `test_s`.
         package: name this package was imported under; it is taken out of `sys.modules` again.
 
     Returns:

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 import unittest
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .channel import Channel
@@ -155,13 +155,19 @@ def cases(suite: Any) -> Iterator[Any]:
             yield entry
 
 
-def drop(suite: Any, names: frozenset[str]) -> None:
+def may_hold(path: str, select: frozenset[str]) -> bool:
+    """Whether a file may hold one of the selected tests, by its module's last name."""
+    stem = os.path.splitext(os.path.basename(path))[0]
+    return any(stem in name.split(".") for name in select)
+
+
+def drop(suite: Any, unwanted: Callable[[str], bool]) -> None:
     """Take cases out of nested suites; suites stay, since class fixtures run by them."""
     for entry in suite:
         if isinstance(entry, unittest.TestSuite):
-            drop(entry, names)
+            drop(entry, unwanted)
     suite._tests = [
-        entry for entry in suite if isinstance(entry, unittest.TestSuite) or portable(entry.id()) not in names
+        entry for entry in suite if isinstance(entry, unittest.TestSuite) or not unwanted(portable(entry.id()))
     ]
 
 
@@ -175,7 +181,9 @@ def run(config: Any, channel: Channel, workspace: str) -> int:
     loader = unittest.TestLoader()
     whole = unittest.TestSuite()
     broken = False
-    for path in [path for target in config["targets"] for path in files_of(target, workspace)]:
+    select = frozenset(config["select"])
+    paths = [path for target in config["targets"] for path in files_of(target, workspace)]
+    for path in [path for path in paths if not select or may_hold(path, select)]:
         try:
             whole.addTests(loader.loadTestsFromModule(load(path, workspace)))
         except unittest.SkipTest as exc:
@@ -184,9 +192,9 @@ def run(config: Any, channel: Channel, workspace: str) -> int:
             broken = True
             message = channel.shorten(traceback.format_exc())
             channel.send("test", id=path, status="error", line=0, message=message)
-    # What an earlier process of this run has settled is left out.
+    # What was not asked for, and what an earlier process of this run has settled, is left out.
     skip = frozenset(config["skip"])
-    drop(whole, skip)
+    drop(whole, lambda name: name in skip or bool(select and name not in select))
     ids = [test.id() for test in cases(whole)]
     for start in range(0, len(ids), 500):
         channel.send("collected", ids=ids[start : start + 500])
