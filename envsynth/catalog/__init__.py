@@ -1,7 +1,17 @@
 """The catalog: every lead, task, verdict, run and content in one DuckDB file."""
 
 from envsynth.catalog._sql import examples, views
-from envsynth.catalog.reports import CatalogStats, MergeReport, QueryResult, SourceCost, SourceFlicker
+from envsynth.catalog.reports import CatalogStats, MergeReport, QueryResult, SourceCost, SourceFlicker, StrengthStats
 from envsynth.catalog.store import Catalog
 
-__all__ = ["Catalog", "CatalogStats", "MergeReport", "QueryResult", "SourceCost", "SourceFlicker", "examples", "views"]
+__all__ = [
+    "Catalog",
+    "CatalogStats",
+    "MergeReport",
+    "QueryResult",
+    "SourceCost",
+    "SourceFlicker",
+    "StrengthStats",
+    "examples",
+    "views",
+]

@@ -41,6 +41,9 @@ def _verdict(verdict: Verdict) -> dict[str, JsonValue]:
         "validator": verdict.validator, "version": verdict.version, "status": verdict.status.value,
         "findings": [finding.document() for finding in verdict.findings], "evidence": evidence,
         "tests": None if verdict.tests is None else verdict.tests.document(),
+        "controls": [control.document() for control in verdict.controls],
+        "strength": None if verdict.strength is None else verdict.strength.document(),
+        "panel": [trajectory.document() for trajectory in verdict.panel],
         "runs": [
             {
                 "state": run.state, "repeat": run.repeat, "complete": run.complete, "exit_code": run.exit_code,

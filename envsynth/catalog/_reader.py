@@ -18,11 +18,12 @@ from envsynth.catalog._dump import logical_content
 from envsynth.catalog._rows import to_outcome, to_run, to_task, to_verdict
 from envsynth.catalog._sql import statements
 from envsynth.catalog.blobs import CatalogBlobs
-from envsynth.catalog.reports import CatalogStats, QueryResult, SourceCost, SourceFlicker
-from envsynth.errors import ConfigError
+from envsynth.catalog.reports import CatalogStats, QueryResult, SourceCost, SourceFlicker, StrengthStats
+from envsynth.errors import CatalogError, ConfigError
 from envsynth.models import (
     FunnelRow,
     Outcome,
+    Source,
     Task,
     TestRun,
     Verdict,
@@ -147,6 +148,29 @@ class CatalogReader:
         for row in self._rows("outcomes", keys):
             yield to_outcome(row, verdicts[row["lead"]])
 
+    def key(self, name: str) -> str:
+        """The lead key of a task id, lead key or commit, or of a beginning of one that fits one only.
+
+        Raises:
+            ConfigError: none or several fit.
+        """
+        return self._key(name)
+
+    def source(self, uri: str) -> Source:
+        """A source with the options that the latest build of it had.
+
+        Raises:
+            CatalogError: no build here read that source.
+        """
+        with translated(self.path, "the source cannot be read"):
+            rows = self._run("read", "source_of", {"uri": uri})
+        if not rows:
+            raise CatalogError(
+                f"the catalog does not know the source {uri}", where=str(self.path),
+                cause="it was damaged or written by hand", next_step="build the source again",
+            )  # fmt: skip
+        return Source.from_json(rows[0][0])
+
     def query(self, sql: str) -> QueryResult:
         """Answer one SELECT; nothing can be changed by it.
 
@@ -175,6 +199,7 @@ class CatalogReader:
         with translated(self.path, "the catalog cannot be read"):
             leads, builds, blob_bytes, blobs, wall_s, cpu_s, disk = self._run("read", "stats_totals", {})[0]
             funnel = [_funnel_row(row) for row in self._run("read", "stats_funnel", {})]
+            strength = dict(zip(StrengthStats.model_fields, self._run("read", "stats_strength", {})[0], strict=True))
             flicker = [SourceFlicker(source=row[0], tests=row[1]) for row in self._run("read", "stats_flicker", {})]
             costs = [
                 SourceCost(source=source, tasks=tasks, wall_s=wall, cpu_s=cpu, disk_bytes=size)
@@ -185,7 +210,8 @@ class CatalogReader:
             statuses[row.status] += row.leads
         return CatalogStats(
             builds=builds, leads=leads, statuses=dict(statuses), funnel=tuple(funnel), flicker=tuple(flicker),
-            costs=tuple(costs), wall_s=wall_s, cpu_s=cpu_s, disk_bytes=disk, blobs=blobs, blob_bytes=blob_bytes,
+            costs=tuple(costs), strength=StrengthStats.model_validate(strength),
+            wall_s=wall_s, cpu_s=cpu_s, disk_bytes=disk, blobs=blobs, blob_bytes=blob_bytes,
             file_bytes=self.path.stat().st_size,
         )  # fmt: skip
 

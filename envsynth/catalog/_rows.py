@@ -12,6 +12,7 @@ from envsynth.models import (
     Cost,
     Dropped,
     Lead,
+    Model,
     Outcome,
     Task,
     TestRecord,
@@ -52,6 +53,8 @@ def verdict_rows(outcome: Outcome) -> Iterable[Row]:
             "findings": canonical_json([finding.document() for finding in verdict.findings]),
             "evidence": canonical_json(verdict.evidence),
             "tests": None if verdict.tests is None else verdict.tests.to_json(),
+            "controls": _texts(verdict.controls), "panel": _texts(verdict.panel),
+            "strength": None if verdict.strength is None else verdict.strength.to_json(),
             **_cost_row(verdict.cost),
         }  # fmt: skip
 
@@ -98,6 +101,8 @@ def to_verdict(row: Mapping[str, Any], runs: Sequence[TestRun]) -> Verdict:
             "validator": row["validator"], "version": row["version"], "status": row["status"],
             "findings": json.loads(row["findings"]), "evidence": json.loads(row["evidence"]),
             "tests": None if row["tests"] is None else json.loads(row["tests"]), "runs": tuple(runs),
+            "controls": json.loads(row["controls"] or "[]"), "panel": json.loads(row["panel"] or "[]"),
+            "strength": None if row["strength"] is None else json.loads(row["strength"]),
             "cost": _cost(row),
         }
     )  # fmt: skip
@@ -117,6 +122,10 @@ def to_run(row: Mapping[str, Any]) -> TestRun:
         records=tuple(records), trouble=row["trouble"], timed_out=row["timed_out"], output_tail=row["output_tail"],
         cost=_cost(row),
     )  # fmt: skip
+
+
+def _texts(nouns: Sequence[Model]) -> str | None:
+    return canonical_json([noun.document() for noun in nouns]) if nouns else None
 
 
 def _cost_row(cost: Cost) -> Row:

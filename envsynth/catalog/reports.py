@@ -9,7 +9,7 @@ from pydantic import Field
 from envsynth.models.base import Model
 from envsynth.models.report import FunnelRow
 
-__all__ = ["CatalogStats", "MergeReport", "QueryResult", "SourceCost", "SourceFlicker"]
+__all__ = ["CatalogStats", "MergeReport", "QueryResult", "SourceCost", "SourceFlicker", "StrengthStats"]
 
 
 class QueryResult(NamedTuple):
@@ -50,6 +50,27 @@ class SourceCost(Model):
     disk_bytes: int = Field(ge=0)
 
 
+class StrengthStats(Model):
+    """How strong the graders were measured to be."""
+
+    tasks: int = Field(ge=0)
+    """Tasks of which anything was measured."""
+    attacked: int = Field(ge=0)
+    """Candidates that were attacked, rejected ones too."""
+    attacks: int = Field(ge=0)
+    """Attacks played on them."""
+    attacks_worked: int = Field(ge=0)
+    """Those that got more than outcome 0; such a candidate is rejected."""
+    median_kill_rate: float | None = Field(ge=0, le=1)
+    """Over the tasks whose reference gave mutants; None: there is no such task."""
+    survivors: int = Field(ge=0)
+    """Mutants that the tasks' tests do not notice."""
+    rewrites: int = Field(ge=0)
+    """Behaviour-preserving variants played, on rejected candidates too."""
+    rewrites_rejected: int = Field(ge=0)
+    """Those that a grader took for wrong."""
+
+
 class CatalogStats(Model):
     """A catalog in figures."""
 
@@ -60,6 +81,7 @@ class CatalogStats(Model):
     funnel: tuple[FunnelRow, ...]
     flicker: tuple[SourceFlicker, ...]
     costs: tuple[SourceCost, ...]
+    strength: StrengthStats
     wall_s: float = Field(ge=0)
     cpu_s: float = Field(ge=0)
     disk_bytes: int = Field(ge=0)

@@ -64,7 +64,7 @@ class Catalog(CatalogReader):
             rows = self._run("read", "settled", {"keys": list(keys), "ladder": ladder})
         return {key: OutcomeStatus(status) for key, status in rows}
 
-    def record(self, build: int, outcomes: Sequence[Outcome], blobs: BlobStore) -> None:
+    def record(self, build: int, outcomes: Sequence[Outcome], blobs: BlobStore, *, judged_again: bool = False) -> None:
         """Keep outcomes, with everything their candidates name, in one transaction.
 
         A final outcome stands until another ladder gives a final one; what is owed never replaces it. So recording
@@ -74,6 +74,7 @@ class Catalog(CatalogReader):
             build: number of the build.
             outcomes: any; of several for one lead the last counts.
             blobs: where the candidates' contents are.
+            judged_again: these were made from what stands here, so that final ones replace it under any ladder.
 
         Raises:
             CatalogError: nothing of these outcomes was kept; what was there before is untouched.
@@ -82,7 +83,11 @@ class Catalog(CatalogReader):
             with transaction(self._connection, self.path, "the outcomes cannot be written"):
                 latest = {outcome.lead.key: outcome for outcome in outcomes}
                 standing = {key: word for key, *word in self._run("write", "standing", {"keys": list(latest)})}
-                news = [outcome for key, outcome in latest.items() if _is_news(outcome, *standing.get(key, ()))]
+                news = [
+                    outcome for key, outcome in latest.items()
+                    if _is_news(outcome, *standing.get(key, ()))
+                    or (judged_again and outcome.status is not OutcomeStatus.OWED)
+                ]  # fmt: skip
                 self._delete([outcome.lead.key for outcome in news if outcome.lead.key in standing])
                 self._record(build, news, blobs)
         except BaseException:

@@ -8,6 +8,7 @@ from envsynth.cache import Cache
 from envsynth.models import (
     Candidate,
     Check,
+    Control,
     Cost,
     Criterion,
     CriterionClass,
@@ -22,6 +23,7 @@ from envsynth.models import (
     Reference,
     Role,
     RoleRule,
+    Strength,
     Task,
     TestCommand,
     TestLists,
@@ -42,6 +44,16 @@ from envsynth.models import (
 
 LADDER = "1" * 64
 ODD_KEY = "tests/test_a.py::test_b[a b::ü '\"\\ 名]"
+
+
+CONTROL = Control(
+    path="tests/test_a.py", function="test_b", first=3, last=9,
+    text="def test_b():\n    assert 0, 'é'\n", kind="negated", keys=(ODD_KEY,),
+)  # fmt: skip
+SURVIVORS = (
+    Finding(rule="mutant_survived", message="`<` became `<=`", where="src/a:b/m 1.py:31"),
+    Finding(rule="mutant_survived", message="a hunk was dropped", where="src/m1.py"),
+)
 
 
 class Maker:
@@ -165,6 +177,20 @@ class Maker:
         )
         return (static, execution)
 
+    def measured(self, strength: Strength) -> tuple[Verdict, ...]:
+        """Verdicts that say how strong the grader is."""
+        adversary = Verdict(
+            validator="adversary", version="1", status=VerdictStatus.PASS,
+            strength=Strength(attacks=strength.attacks, attacks_worked=strength.attacks_worked),
+            panel=(Trajectory(label="attack:conftest", calls=(ToolCall(tool="submit"),), outcome=0.0),),
+        )  # fmt: skip
+        rest = strength.model_copy(update={"attacks": None, "attacks_worked": None})
+        mutation = Verdict(
+            validator="mutation", version="1", status=VerdictStatus.PASS, strength=rest, findings=SURVIVORS,
+            controls=(CONTROL,),
+        )  # fmt: skip
+        return adversary, mutation
+
     def outcome(
         self,
         index: int,
@@ -175,6 +201,7 @@ class Maker:
         flicker: bool = False,
         files: int = 3,
         tests: int = 4,
+        strength: Strength | None = None,
     ) -> Outcome:
         lead = self.lead(index, source)
         cost = Cost(wall_s=6.0, cpu_s=3.0, disk_bytes=100)
@@ -183,11 +210,15 @@ class Maker:
             return Outcome(lead=lead, ladder=ladder, dropped=dropped, cost=Cost(wall_s=0.1, cpu_s=0.1))
         candidate = self.candidate(lead, files)
         verdicts = self.verdicts(status, flicker, tests)
+        lists = verdicts[-1].tests
+        verdicts += () if strength is None else self.measured(strength)
         task = None
         if status is OutcomeStatus.ADMITTED:
             task = Task(
                 candidate=candidate,
-                tests=verdicts[-1].tests,
+                tests=lists,
+                strength=strength or Strength(),
+                controls=() if strength is None else (CONTROL,),
                 tier=Tier.VERIFIED,
                 panel=(
                     Trajectory(label="idle", outcome=0.0),

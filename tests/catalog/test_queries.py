@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+import duckdb
 import pytest
 
-from envsynth.catalog import Catalog, SourceFlicker
+from envsynth.catalog import Catalog, SourceFlicker, StrengthStats
+from envsynth.catalog._rows import outcome_row, verdict_rows
 from envsynth.catalog._sql import migrations, statements
 from envsynth.errors import ConfigError
-from envsynth.models import OutcomeStatus
+from envsynth.models import OutcomeStatus, Strength
 
 OTHER = "./other"
+WEAK = Strength(
+    attacks=40, attacks_worked=0, controls=2, controlled=0.5, mutants=8, killed=2, equivalents=3, rewrites=5,
+    rewrites_rejected=1,
+)  # fmt: skip
+NOW = datetime(2026, 1, 1)
+OLD_VERDICT = (
+    "lead", "position", "validator", "version", "status", "reason", "findings", "evidence", "tests",
+    "wall_s", "cpu_s", "disk_bytes", "cached",
+)  # fmt: skip
+BEATEN = Strength(attacks=40, attacks_worked=3)
 
 
 @pytest.fixture(scope="module")
 def catalog(maker, tmp_path_factory: pytest.TempPathFactory):
     outcomes = [
         maker.outcome(1, flicker=True),
-        maker.outcome(2),
-        maker.outcome(3, OutcomeStatus.REJECTED),
+        maker.outcome(2, strength=WEAK),
+        maker.outcome(3, OutcomeStatus.REJECTED, strength=BEATEN),
         maker.outcome(4, OutcomeStatus.DROPPED),
         maker.outcome(5, OutcomeStatus.OWED),
         maker.outcome(6, OutcomeStatus.REJECTED, source=OTHER, flicker=True),
@@ -60,6 +74,30 @@ def test_stats_say_the_same(catalog):
     assert stats.blob_bytes > 0
 
 
+def test_strength_and_survivors(catalog, maker):
+    ids = [maker.outcome(index).task.id for index in (1, 2)]
+    found = catalog.query("SELECT * FROM strength ORDER BY attacks NULLS FIRST")
+    assert found.columns == (
+        "task", "attacks", "attacks_worked", "controls", "controlled", "mutants", "killed", "kill_rate", "equivalents",
+        "rewrites", "rewrites_rejected", "false_reject_rate",
+    )  # fmt: skip
+    assert found.rows == [(ids[0], *[None] * 11), (ids[1], 40, 0, 2, 0.5, 8, 2, 0.25, 3, 5, 1, 0.2)]
+    rows = catalog.query("SELECT task, path, line, description FROM survivor WHERE task IS NOT NULL ORDER BY line").rows
+    assert rows == [
+        (ids[1], "src/m1.py", 0, "a hunk was dropped"), (ids[1], "src/a:b/m 1.py", 31, "`<` became `<=`"),
+    ]  # fmt: skip
+    # A rejected candidate has survivors too.
+    assert catalog.query("SELECT count(*), count(DISTINCT key) FROM survivor").rows == [(4, 2)]
+    assert [task.id for task in catalog.tasks("kill_rate < 0.5")] == [ids[1]]
+
+
+def test_strength_in_stats_counts_attacks_on_rejected_candidates(catalog):
+    assert catalog.stats().strength == StrengthStats(
+        tasks=1, attacked=2, attacks=80, attacks_worked=3, median_kill_rate=0.25, survivors=6, rewrites=5,
+        rewrites_rejected=1,
+    )  # fmt: skip
+
+
 def test_task_view_and_where(catalog):
     rows = catalog.query(
         "SELECT fail_to_pass, pass_to_pass, flickering, tier, interpreter, criteria, kind FROM task"
@@ -100,7 +138,19 @@ def test_flicker_shows_the_statuses(catalog):
 
 
 @pytest.mark.parametrize(
-    "view", ["task", "lead", "verdict", "test_run", "test_status", "flicker", "funnel", "cost_per_task"]
+    "view",
+    [
+        "task",
+        "lead",
+        "verdict",
+        "strength",
+        "survivor",
+        "test_run",
+        "test_status",
+        "flicker",
+        "funnel",
+        "cost_per_task",
+    ],
 )
 def test_every_view_answers(catalog, view):
     result = catalog.query(f"SELECT * FROM {view}")
@@ -150,3 +200,27 @@ def test_a_reader_cannot_reach_files(tmp_path):
 
 def test_migrations_are_numbered_without_gaps():
     assert [step.number for step in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+def test_a_catalog_of_the_first_schema_is_read_and_brought_up_to_date(maker, tmp_path):
+    path = tmp_path / "old.duckdb"
+    outcome = maker.outcome(1)
+    parameters = [*verdict_rows(outcome)]
+    with duckdb.connect(path) as connection:
+        connection.execute(migrations()[0].sql)
+        connection.execute("INSERT INTO migration VALUES (1, 'initial', TIMESTAMP '2026-01-01')")
+        connection.execute(statements("write")["begin_build"], {"envsynth": "0", "now": NOW, "configuration": "{}"})
+        connection.execute(statements("write")["insert_outcome"], outcome_row(outcome, 1, NOW))
+        for row in parameters:
+            old = {key: value for key, value in row.items() if key not in ("controls", "strength", "panel")}
+            connection.execute(f"INSERT INTO verdict VALUES ({', '.join(f'${key}' for key in OLD_VERDICT)})", old)
+    with Catalog.open(path, read_only=True) as catalog:
+        found = catalog.outcome(outcome.lead.key)
+        assert found.task == outcome.task
+        assert [verdict.strength for verdict in found.verdicts] == [None, None]
+        assert catalog.query("SELECT kill_rate FROM task").rows == [(None,)]
+        assert catalog.query("SELECT max(number) FROM migration").rows == [(len(migrations()),)]
+    with Catalog.open(path) as catalog:
+        again = maker.outcome(2, strength=WEAK)
+        catalog.record(1, [again], maker.blobs)
+        assert catalog.outcome(again.lead.key) == again

@@ -10,7 +10,7 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.catalog import Catalog
 from envsynth.errors import CatalogError, ConfigError
-from envsynth.models import Cost, Origin, Outcome, OutcomeStatus, Source, SourceKind
+from envsynth.models import Cost, Origin, Outcome, OutcomeStatus, Source, SourceKind, SourceOptions, Strength
 
 STATUSES = (OutcomeStatus.ADMITTED, OutcomeStatus.REJECTED, OutcomeStatus.DROPPED, OutcomeStatus.OWED)
 
@@ -33,6 +33,20 @@ def test_an_outcome_comes_back_exactly(maker, path, status):
     record(path, [outcome], maker.blobs)
     with Catalog.open(path, read_only=True) as catalog:
         assert catalog.outcome(outcome.lead.key) == outcome
+
+
+def test_what_was_measured_of_the_grader_comes_back_exactly(maker, path, tmp_path):
+    strength = Strength(attacks=40, attacks_worked=0, mutants=3, killed=1, controlled=0.5, rewrites=2)
+    outcome = maker.outcome(1, strength=strength)
+    record(path, [outcome], maker.blobs)
+    record(tmp_path / "weaker.duckdb", [maker.outcome(1, strength=strength | Strength(killed=0))], maker.blobs)
+    with Catalog.open(path) as catalog, Catalog.open(tmp_path / "weaker.duckdb") as weaker:
+        assert catalog.outcome(outcome.lead.key) == outcome
+        assert catalog.task(outcome.task.id).strength == strength
+        assert catalog.dump() != weaker.dump()
+    with Catalog.open(tmp_path / "merged.duckdb") as merged:
+        merged.merge(path)
+        assert merged.outcome(outcome.lead.key) == outcome
 
 
 def test_tasks_and_contents_need_no_cache(maker, path, tmp_path):
@@ -105,6 +119,21 @@ def test_another_ladder_replaces_a_judgement(maker, path):
         assert catalog.query("SELECT count(*) FROM run").rows == [(5,)]
 
 
+def test_judged_again_replaces_under_the_same_ladder_but_never_by_what_is_owed(maker, path):
+    first = maker.outcome(1)
+    again, owed = (maker.outcome(1, status) for status in (OutcomeStatus.REJECTED, OutcomeStatus.OWED))
+    with Catalog.open(path) as catalog:
+        build = catalog.begin_build({})
+        catalog.record(build, [first], maker.blobs)
+        catalog.record(build, [again], maker.blobs)
+        assert catalog.outcome(first.lead.key) == first
+        catalog.record(build, [owed], maker.blobs, judged_again=True)
+        assert catalog.outcome(first.lead.key) == first
+        catalog.record(build, [again], maker.blobs, judged_again=True)
+        assert catalog.outcome(first.lead.key) == again
+        assert catalog.tasks() == []
+
+
 def test_a_content_gone_from_the_cache_keeps_nothing(maker, path, tmp_path):
     good, bad = maker.outcome(1), maker.outcome(2)
     empty = Cache(tmp_path / "empty")
@@ -144,6 +173,17 @@ def test_sources_of_a_build(maker, path):
         assert catalog.query("SELECT build, uri, planned FROM source_run").rows == [(1, ".", 7)]
         assert catalog.begin_build({}) == 2
         assert catalog.query("SELECT status FROM build ORDER BY id").rows == [("running",), ("running",)]
+
+
+def test_a_source_comes_with_the_options_of_its_latest_build(path):
+    source = Source(uri=".", kind=SourceKind.GIT, location="/somewhere", origin=Origin(file="list.txt", line=3))
+    trusted = source.model_copy(update={"options": SourceOptions(trusted=True)})
+    with Catalog.open(path) as catalog:
+        for one in (source, trusted):
+            catalog.record_source(catalog.begin_build({}), one, "c" * 40, 7)
+        assert catalog.source(".") == trusted
+        with pytest.raises(CatalogError, match=r"does not know the source \./other .*build the source again"):
+            catalog.source("./other")
 
 
 def test_names_that_fit_none_or_several(maker, path):

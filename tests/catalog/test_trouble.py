@@ -74,7 +74,7 @@ def test_open_in_this_process_in_another_mode(catalog_path):
 def test_a_newer_schema(catalog_path, read_only):
     with duckdb.connect(catalog_path) as connection:
         connection.execute("INSERT INTO migration VALUES (99, 'later', TIMESTAMP '2099-01-01')")
-    with pytest.raises(CatalogSchemaMismatch, match=r"schema 99, this envsynth knows 1 .*upgrade envsynth") as caught:
+    with pytest.raises(CatalogSchemaMismatch, match=r"schema 99, this envsynth knows \d .*upgrade envsynth") as caught:
         Catalog.open(catalog_path, read_only=read_only)
     assert caught.value.exit_code == 2
 

@@ -13,7 +13,7 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.catalog import Catalog
 from envsynth.cli.main import run
-from envsynth.models import Cost, OutcomeStatus
+from envsynth.models import Cost, OutcomeStatus, Strength
 
 _SPEC = importlib.util.spec_from_file_location(
     "making_outcomes", Path(__file__).parent.parent / "catalog" / "conftest.py"
@@ -54,12 +54,18 @@ def maker(tmp_path_factory: pytest.TempPathFactory):
     return making.Maker(Cache(tmp_path_factory.mktemp("making")))
 
 
+STRENGTH = Strength(
+    attacks=40, attacks_worked=0, controls=2, controlled=0.5, mutants=8, killed=6, equivalents=3, rewrites=5,
+    rewrites_rejected=0,
+)  # fmt: skip
+
+
 @pytest.fixture(scope="session")
 def made(maker, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A catalog with two tasks of four leads."""
     path: Path = tmp_path_factory.mktemp("made") / "made.duckdb"
     outcomes = [
-        maker.outcome(1, flicker=True),
+        maker.outcome(1, flicker=True, strength=STRENGTH),
         maker.outcome(2),
         maker.outcome(3, OutcomeStatus.REJECTED),
         maker.outcome(4, OutcomeStatus.DROPPED),

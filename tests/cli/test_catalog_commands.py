@@ -13,8 +13,9 @@ from envsynth.cli._output import clean, size
 
 def test_ls(envsynth, task_ids):
     lines = envsynth("catalog", "ls").out.splitlines()
-    assert lines[0].split("\t") == ["id", "tier", "fail_to_pass", "pass_to_pass", "source", "title"]
+    assert lines[0].split("\t") == ["id", "tier", "strength", "fail_to_pass", "pass_to_pass", "source", "title"]
     assert [line.split("\t")[0] for line in lines[1:]] == task_ids
+    assert [line.split("\t")[2] for line in lines[1:]] == ["attacks 0/40 killed 6/8 rejected 0/5", ""]
     (row,) = json.loads(envsynth("catalog", "ls", "--json", "--where", "flickering > 0").out)
     assert (row["id"], row["fail_to_pass"], row["interpreter"]) == (task_ids[0], 1, "3.11")
     leads = envsynth("catalog", "ls", "--leads", "--where", "status <> 'admitted'").out.splitlines()[1:]
@@ -40,6 +41,16 @@ def test_show_a_task(envsynth, task_ids):
         "strategy history",
     ):
         assert part in printed.out
+    for part in (
+        "attacks          40 tried, 0 worked",
+        "controls         2 changed tests that a right solution fails, for 50% of FAIL_TO_PASS",
+        "mutants          6 of 8 wrong variants noticed (75%); 3 that behave like the reference left out",
+        "rewrites         0 of 5 right variants rejected",
+        "what the tests do not notice (2)\n  src/a:b/m 1.py:31: `<` became `<=`\n  src/m1.py: a hunk was dropped\n",
+    ):
+        assert part in printed.out
+    assert "mutant_survived" not in printed.out
+    assert "strength of the grader" not in envsynth("catalog", "show", task_ids[1]).out
     assert envsynth("catalog", "show", task_ids[0], "--patch").out.startswith("--- a/src/changing.py\n")
     assert json.loads(envsynth("catalog", "show", task_ids[0], "--json").out)["task"]["tier"] == "verified"
 
@@ -57,6 +68,10 @@ def test_show_a_lead_that_became_no_task(envsynth, task_ids, maker):
 def test_stats(envsynth, task_ids):
     printed = envsynth("catalog", "stats")
     assert "2 tasks of 4 leads in 1 builds" in printed.out
+    assert (
+        "\ngraders: 0 of 40 attacks worked on 1 candidates; median kill rate 75%, 2 mutants survive;"
+        " 0 of 5 right rewrites rejected\n"
+    ) in printed.out
     assert "https://host/owner/boltons\trejected\tfail_rule\t1" in printed.out
     assert "https://host/owner/boltons\t2\t18.1\t9.1\t4.5\t300 B" in printed.out
     assert json.loads(envsynth("catalog", "stats", "--json").out)["statuses"] == {
@@ -64,6 +79,12 @@ def test_stats(envsynth, task_ids):
         "dropped": 1,
         "rejected": 1,
     }
+
+
+def test_stats_before_anything_was_measured(envsynth, maker):
+    with Catalog.open(Path("catalogs/envsynth.duckdb")) as catalog:
+        catalog.record(catalog.begin_build({}), [maker.outcome(2)], maker.blobs)
+    assert "graders: strength not measured; envsynth validate measures it\n" in envsynth("catalog", "stats").out
 
 
 def test_sql(envsynth, task_ids, monkeypatch):
@@ -77,7 +98,7 @@ def test_sql(envsynth, task_ids, monkeypatch):
 
 def test_sql_help_has_examples_that_work(envsynth, task_ids):
     shown = envsynth("catalog", "sql", "--help").out
-    assert len(examples()) == 3
+    assert len(examples()) >= 4
     for query in examples().values():
         assert query in shown
         printed = envsynth("catalog", "sql", query)

@@ -6,3 +6,6 @@ SELECT source, count(DISTINCT test) AS tests, count(DISTINCT key) AS leads FROM 
 
 -- name: CPU seconds per admitted task
 SELECT source, tasks, round(cpu_s_per_task, 1) AS cpu_s_per_task FROM cost_per_task ORDER BY source
+
+-- name: Tasks with the weakest tests, and what these do not notice
+SELECT task, round(kill_rate, 2) AS kill_rate, path, line, description FROM strength LEFT JOIN survivor USING (task) ORDER BY kill_rate, task, path, line LIMIT 20

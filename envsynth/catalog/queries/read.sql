@@ -37,7 +37,9 @@ SELECT lead, ladder, trouble, lead_document, candidate, dropped, admitted, wall_
 FROM outcome WHERE lead IN (SELECT unnest($keys)) ORDER BY lead
 
 -- name: verdicts
-SELECT lead, position, validator, version, status, findings, evidence, tests, wall_s, cpu_s, disk_bytes, cached
+SELECT
+    lead, position, validator, version, status, findings, evidence, tests, controls, strength, panel,
+    wall_s, cpu_s, disk_bytes, cached
 FROM verdict WHERE lead IN (SELECT unnest($keys)) ORDER BY lead, position
 
 -- name: runs
@@ -62,6 +64,9 @@ SELECT digest FROM blob ORDER BY digest
 -- name: candidates
 SELECT candidate FROM outcome WHERE candidate IS NOT NULL
 
+-- name: source_of
+SELECT document FROM source_run WHERE uri = $uri ORDER BY build DESC LIMIT 1
+
 -- name: sources
 SELECT DISTINCT uri, revision, planned FROM source_run ORDER BY ALL
 
@@ -70,6 +75,18 @@ SELECT
     (SELECT count(*) FROM outcome), (SELECT count(*) FROM build), (SELECT coalesce(sum(size), 0)::BIGINT FROM blob),
     (SELECT count(*) FROM blob), coalesce(sum(wall_s), 0), coalesce(sum(cpu_s), 0), coalesce(sum(disk_bytes), 0)::BIGINT
 FROM outcome
+
+-- name: stats_strength
+SELECT
+    (SELECT count(*) FROM strength WHERE attacks IS NOT NULL OR mutants IS NOT NULL OR rewrites IS NOT NULL),
+    count(DISTINCT lead) FILTER ((strength ->> '$.attacks') IS NOT NULL),
+    coalesce(sum((strength ->> '$.attacks')::INTEGER), 0)::BIGINT,
+    coalesce(sum((strength ->> '$.attacks_worked')::INTEGER), 0)::BIGINT,
+    (SELECT median(kill_rate) FROM strength),
+    (SELECT coalesce(sum(mutants - killed), 0)::BIGINT FROM strength),
+    coalesce(sum((strength ->> '$.rewrites')::INTEGER), 0)::BIGINT,
+    coalesce(sum((strength ->> '$.rewrites_rejected')::INTEGER), 0)::BIGINT
+FROM verdict
 
 -- name: stats_funnel
 SELECT source, status::VARCHAR, reason, leads FROM funnel ORDER BY source, status, leads DESC, reason

@@ -1,11 +1,17 @@
 -- name: task
--- one row a task: id, source, tier, instruction, numbers of tests, interpreter, commits, sizes, cost
+-- one row a task: id, source, tier, instruction, strength, numbers of tests, interpreter, commits, sizes, cost
 
 -- name: lead
 -- one row a lead, admitted or not: status, reason, source, ref, title, detail, cost
 
 -- name: verdict
 -- one row a verdict: lead, validator, status, reason, findings, evidence, cost
+
+-- name: strength
+-- one row a task: attacks tried and worked, controls, mutants killed, rewrites rejected
+
+-- name: survivor
+-- wrong variants of a reference that its tests do not notice: task, path, line, description
 
 -- name: test_run
 -- one row a run of the tests: state, repeat, numbers, output_tail, cost

@@ -24,7 +24,7 @@ INSERT INTO outcome VALUES (
 -- name: insert_verdict
 INSERT INTO verdict VALUES (
     $lead, $position, $validator, $version, $status, $reason, $findings, $evidence, $tests,
-    $wall_s, $cpu_s, $disk_bytes, $cached
+    $wall_s, $cpu_s, $disk_bytes, $cached, $controls, $strength, $panel
 )
 
 -- name: insert_run

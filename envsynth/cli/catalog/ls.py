@@ -8,7 +8,7 @@ import typer
 
 from envsynth.cli._options import CatalogOption, JsonOption, WhereOption
 
-TASKS = ("id", "tier", "fail_to_pass", "pass_to_pass", "source", "title")
+TASKS = ("id", "tier", "strength", "fail_to_pass", "pass_to_pass", "source", "title")
 LEADS = ("status", "reason", "source", "ref", "title", "detail")
 
 

@@ -11,10 +11,11 @@ from envsynth.cli._options import CatalogOption, JsonOption
 from envsynth.cli._output import clean, heading
 
 if TYPE_CHECKING:
-    from envsynth.models import Candidate, Outcome, TestLists, Verdict
+    from envsynth.models import Candidate, Finding, Outcome, TestLists, Verdict
 
 SHOWN = 10
 """Lines of a list that are printed without --all."""
+_SURVIVED = "mutant_survived"
 
 
 def show(
@@ -45,6 +46,7 @@ def show(
         if candidate is not None:
             _candidate(candidate, len(content), everything)
             _lists(next((v.tests for v in outcome.verdicts if v.tests is not None), None), everything)
+            _strength(outcome.verdicts, everything)
         _verdicts(outcome.verdicts)
 
 
@@ -97,11 +99,44 @@ def _lists(tests: TestLists | None, everything: bool) -> None:
             _lines(keys, everything)
 
 
+def _strength(verdicts: tuple[Verdict, ...], everything: bool) -> None:
+    """What the grader withstood, in plain words; of rejected candidates too."""
+    from envsynth.models import Strength
+
+    found = Strength()
+    for verdict in verdicts:
+        found |= verdict.strength or Strength()
+    if found == Strength():
+        return
+    heading("strength of the grader")
+    if found.attacks is not None:
+        _field("attacks", f"{found.attacks} tried, {found.attacks_worked or 0} worked")
+    if found.controls is not None:
+        share = "" if found.controlled is None else f", for {found.controlled:.0%} of FAIL_TO_PASS"
+        _field("controls", f"{found.controls} changed tests that a right solution fails{share}")
+    if found.mutants is not None:
+        rate = "" if found.kill_rate is None else f" ({found.kill_rate:.0%})"
+        equal = f"; {found.equivalents} that behave like the reference left out" if found.equivalents else ""
+        _field("mutants", f"{found.killed or 0} of {found.mutants} wrong variants noticed{rate}{equal}")
+    if found.rewrites is not None:
+        _field("rewrites", f"{found.rewrites_rejected or 0} of {found.rewrites} right variants rejected")
+    survivors = [finding for verdict in verdicts for finding in verdict.findings if finding.rule == _SURVIVED]
+    if survivors:
+        heading(f"what the tests do not notice ({len(survivors)})")
+        _lines(tuple(_placed(finding) for finding in survivors), everything)
+
+
+def _placed(finding: Finding) -> str:
+    return f"{finding.where}: {finding.message}" if finding.where else finding.message
+
+
 def _verdicts(verdicts: tuple[Verdict, ...]) -> None:
     heading("verdicts")
     for verdict in verdicts:
         typer.echo(f"  {verdict.status.value:8}{verdict.validator} {verdict.version}, {verdict.cost.wall_s:.1f} s")
         for finding in verdict.findings:
+            if finding.rule == _SURVIVED:
+                continue  # listed above
             where = f" ({finding.where})" if finding.where else ""
             typer.echo(clean(f"          {finding.rule}: {finding.message}{where}"))
         if verdict.evidence:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from envsynth.cli._options import CatalogOption, JsonOption
 
+if TYPE_CHECKING:
+    from envsynth.catalog import StrengthStats
+
 
 def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
-    """Yield by reason, flickering tests and cost, by source."""
+    """Strength of the graders; yield by reason, flickering tests and cost, by source."""
     from envsynth.catalog import Catalog
     from envsynth.cli._options import catalog_path
     from envsynth.cli._output import heading, print_json, print_table, size
@@ -21,6 +26,7 @@ def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
         return
     tasks = found.statuses.get("admitted", 0)
     typer.echo(f"{path}: {tasks} tasks of {found.leads} leads in {found.builds} builds, {size(found.file_bytes)}")
+    typer.echo(_strength(found.strength))
     heading("yield")
     print_table(("source", "status", "reason", "leads"), [tuple(row.document().values()) for row in found.funnel])
     heading("cost")
@@ -41,6 +47,18 @@ def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
     if found.flicker:
         heading("flickering tests")
         print_table(("source", "tests"), [(row.source, row.tests) for row in found.flicker])
+
+
+def _strength(found: StrengthStats) -> str:
+    """One line: what was tried against the graders, and what they did not withstand."""
+    if not found.tasks and not found.attacked:
+        return "graders: strength not measured; envsynth validate measures it"
+    median = "not measured" if found.median_kill_rate is None else f"{found.median_kill_rate:.0%}"
+    return (
+        f"graders: {found.attacks_worked} of {found.attacks} attacks worked on {found.attacked} candidates;"
+        f" median kill rate {median}, {found.survivors} mutants survive;"
+        f" {found.rewrites_rejected} of {found.rewrites} right rewrites rejected"
+    )
 
 
 def _share(total: float, tasks: int) -> str:
