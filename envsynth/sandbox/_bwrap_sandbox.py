@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import posixpath
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ..errors import SandboxError, boundary
-from ..runtime.contract import Change, ExecResult, Limits, SandboxSpec, Snapshot
+from ..runtime.contract import ExecResult, Limits, SandboxSpec
 from . import _bwrap_args as arguments
 from ._bwrap import Invocation, SetupFailed, run
 from ._cgroup import Cgroup
-from ._files import FileKind, copy_tree, read_inside
-from ._folder import Folder, check_spec
-from ._inside import read_file, remove_file, write_file
-from ._meter import Charge, folder_size, task_limit
-from ._overlay import changes_of_copy, changes_of_upper
+from ._layered import LayeredSandbox
+from ._meter import task_limit
 
-_OPTION_ROOM = 3900
-"""A mount's options are cut at a page."""
-_OLD_ROOT = "/oldroot"
-"""What bubblewrap writes before each path of an overlay."""
-_LINKED_LAYERS = 8
-"""More layers than this are named by short links."""
 _BUSY_PAUSES = (0.0, 0.005, 0.02, 0.1, 0.3, 1.0)
-_MOUNT_BYTES = 8 * 2**20
-"""Writable mounts that hold more than this to begin with, such as a shared cache, are not watched."""
 
 
 class Capability(NamedTuple):
@@ -40,76 +27,17 @@ class Capability(NamedTuple):
     cgroups: bool
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(LayeredSandbox):
     """Implements `envsynth.runtime.contract.Sandbox`."""
 
     def __init__(self, spec: SandboxSpec, capability: Capability, *, like: BubblewrapSandbox | None = None) -> None:
-        check_spec(spec)
-        self.workdir = spec.workdir
-        self._spec = spec
         self._capability = capability
-        self._folder = Folder(spec.scratch)
-        self._layers: list[str] = []
-        self._overlay: bool = like._overlay if like is not None else capability.overlay and _owned(spec.layers)
         self._started = False
-        try:
-            self._prepare(fill=like is None)
-        except BaseException:
-            self._folder.close()
-            raise
+        overlay = like._overlay if like is not None else capability.overlay
+        super().__init__(spec, overlay=overlay, fill=like is None)
 
-    def _prepare(self, *, fill: bool) -> None:
-        """Make what the workspace is mounted from."""
-        base = self._folder.path
-        with boundary(SandboxError, "a sandbox cannot be prepared", where=str(base)):
-            etc = base / "etc"
-            etc.mkdir()
-            for name, text in arguments.STUBS.items():
-                (etc / name).write_text(text)
-            (base / "mount").mkdir()
-            (base / "empty").mkdir()
-            if self._overlay:
-                self._layers = self._name_layers()
-            elif fill:
-                self._copy_layers()
-
-    def _name_layers(self) -> list[str]:
-        """The layers as an overlay's options can hold them, the lowest first."""
-        base = self._folder.path.resolve()
-        layers = [layer.resolve() for layer in self._spec.layers] or [base / "empty"]
-        if len(layers) <= _LINKED_LAYERS:
-            names = [str(layer) for layer in layers]
-        else:
-            (base / "l").mkdir()
-            names = []
-            for number, layer in enumerate(layers):
-                link = base / "l" / str(number)
-                link.symlink_to(os.path.relpath(layer, link.parent))
-                names.append(str(link))
-        room = _OPTION_ROOM - 3 * len(_OLD_ROOT + str(base)) - 100
-        fits = 0
-        for name in reversed(names):
-            room -= len(_OLD_ROOT) + 1 + 2 * len(name)  # a name may be escaped
-            if room < 0:
-                break
-            fits += 1
-        if fits == len(names):
-            return names
-        flat = base / "flat"
-        flat.mkdir()
-        for layer in layers[: len(layers) - fits + 1]:
-            copy_tree(layer, flat)
-        return [str(flat), *names[len(names) - fits + 1 :]]
-
-    def _copy_layers(self) -> None:
-        for layer in self._spec.layers:
-            copy_tree(layer, self._work)
-        self._work.chmod(0o755)
-        self._folder.free_bytes = folder_size(self._work, 2**62)[0]
-
-    @property
-    def _work(self) -> Path:
-        return self._folder.state / "work"
+    def _twin(self) -> Self:
+        return type(self)(self._spec, self._capability, like=self)
 
     def exec(
         self,
@@ -127,11 +55,7 @@ class BubblewrapSandbox:
             ValueError: the command is empty, or a word holds a NUL byte.
             SandboxError: the environment failed.
         """
-        if not command or any("\0" in word for word in (*command, cwd or "")):
-            raise ValueError("an empty command, or one that holds a NUL byte")
-        if self._folder.closed:
-            raise SandboxError("the sandbox is closed", retryable=False)
-        inside = posixpath.join(self.workdir, cwd or "")
+        inside = self._inside(command, cwd)
         group = Cgroup.make(limits.memory_bytes, task_limit(limits)) if self._capability.cgroups else None
         what = Invocation(self._capability.binary, [], command, inside, stdin)
         try:
@@ -168,20 +92,6 @@ class BubblewrapSandbox:
             return True
         return False
 
-    def _charge(self, limits: Limits) -> Charge:
-        folders = [self._work, self._folder.state / "tmp", self._folder.state / "home"]
-        free_of_charge = self._folder.free_bytes
-        before = self._folder.disk_bytes
-        if before > limits.disk_bytes:
-            before = sum(folder_size(folder, 2**62)[0] for folder in folders) - free_of_charge
-        for mount in self._spec.mounts:
-            if mount.writable and mount.source.is_dir():
-                size, _ = folder_size(mount.source, _MOUNT_BYTES)
-                if size <= _MOUNT_BYTES:
-                    folders.append(mount.source)
-                    free_of_charge += size
-        return Charge(tuple(folders), before, free_of_charge)
-
     def _arguments(self, network: bool, variables: Mapping[str, str]) -> list[str]:
         base, state = self._folder.path, self._folder.state
         args = arguments.isolation(network=network, disable_nesting=self._capability.disable_nesting)
@@ -205,52 +115,3 @@ class BubblewrapSandbox:
         return args + arguments.environment(
             arguments.BASE_VARIABLES, network_variables, self._spec.variables, variables
         )  # fmt: skip
-
-    def path(self, target: str) -> str:
-        """Where a mount target or workspace path is found by commands inside."""
-        return posixpath.normpath(posixpath.join(self.workdir, target))
-
-    def read(self, path: str, *, max_bytes: int = 2**24) -> bytes:
-        """Content of a regular file, resolved inside."""
-        return read_file(self.exec, self.path(path), max_bytes)
-
-    def write(self, path: str, content: bytes, *, executable: bool | None = None) -> None:
-        """Write a file, resolved inside; parents are made."""
-        write_file(self.exec, self.path(path), content, executable)
-
-    def remove(self, path: str) -> None:
-        """Remove a file or link; nothing happens where there is none."""
-        remove_file(self.exec, self.path(path))
-
-    def changes(self) -> list[Change]:
-        """Every path that may differ from the layers, sorted."""
-        with boundary(SandboxError, "the changes cannot be read", where=str(self._work)):
-            find = changes_of_upper if self._overlay else changes_of_copy
-            return find(self._work, self._spec.layers)
-
-    def read_changed(self, path: str, *, max_bytes: int = 2**24) -> tuple[bytes, FileKind]:
-        """Content of a path from `changes`, read on the host without following links."""
-        return read_inside(self._work, path, max_bytes)
-
-    def fork(self) -> BubblewrapSandbox:
-        """An independent copy of the present state."""
-        twin = BubblewrapSandbox(self._spec, self._capability, like=self)
-        twin._folder.copy_state_of(self._folder)
-        return twin
-
-    def snapshot(self) -> Snapshot:
-        """Freeze the present state."""
-        return Snapshot(self._folder.snapshot())
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot of this sandbox."""
-        self._folder.restore(snapshot.path)
-
-    def close(self) -> None:
-        """Free everything; safe to call twice."""
-        self._folder.close()
-
-
-def _owned(layers: Sequence[Path]) -> bool:
-    """Whether the layers are the user's own: others' files cannot be written through an overlay."""
-    return all(layer.stat().st_uid == os.geteuid() for layer in layers)
