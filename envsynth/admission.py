@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
-from envsynth.models import Candidate, Task, Tier, Trajectory, Verdict, VerdictStatus, VerdictSummary
+from envsynth.models import Candidate, Strength, Task, Tier, Trajectory, Verdict, VerdictStatus, VerdictSummary
 
-VERSION = "1"
+VERSION = "2"
 """Raised whenever the rules below change: it is part of every ladder."""
 
 REQUIRED = ("static", "determinism", "execution")
@@ -16,29 +18,50 @@ CALIBRATING = ("solvability",)
 """Validators whose PASS lifts a verified task to `calibrated`."""
 
 
-def admit(candidate: Candidate, verdicts: Sequence[Verdict], panel: Sequence[Trajectory]) -> Task | None:
+def admit(
+    candidate: Candidate,
+    verdicts: Sequence[Verdict],
+    panel: Sequence[Trajectory],
+    required: Sequence[str] = REQUIRED,
+) -> Task | None:
     """A task, when every verdict is final, none is FAIL and every required validator said PASS.
 
     Args:
         candidate: what is proposed.
-        verdicts: one a validator.
-        panel: labelled trajectories; a reference and an idle one at least.
+        verdicts: one a validator, in the order of the ladder.
+        panel: labelled trajectories; a reference and an idle one at least. Those of the verdicts are added.
+        required: fewer only for a task that was admitted before some of these validators were there.
     """
     said = {verdict.validator: verdict for verdict in verdicts}
     if any(verdict.status not in (VerdictStatus.PASS, VerdictStatus.SKIP) for verdict in verdicts):
         return None
-    if any(name not in said or said[name].status is not VerdictStatus.PASS for name in REQUIRED):
+    if any(name not in said or said[name].status is not VerdictStatus.PASS for name in required):
         return None
     if not {"reference", "idle"} <= {trajectory.label for trajectory in panel}:
         return None
     passed = {name for name, verdict in said.items() if verdict.status is VerdictStatus.PASS}
+    measured = (verdict.strength for verdict in verdicts if verdict.strength is not None)
     return Task(
         candidate=candidate,
         tests=next((verdict.tests for verdict in verdicts if verdict.tests is not None), None),
-        panel=tuple(panel),
+        controls=next((verdict.controls for verdict in verdicts if verdict.controls), ()),
+        strength=reduce(or_, measured, Strength()),
+        panel=_labelled([*panel, *(line for verdict in verdicts for line in verdict.panel)]),
         tier=Tier.CALIBRATED if passed.issuperset(CALIBRATING) else Tier.VERIFIED,
         verdicts=tuple(
             VerdictSummary(validator=verdict.validator, version=verdict.version, status=verdict.status.value)
             for verdict in verdicts
         ),
     )
+
+
+def _labelled(panel: Sequence[Trajectory]) -> tuple[Trajectory, ...]:
+    """Each label once: what a validator labels as another did before gets a number."""
+    lines: dict[str, Trajectory] = {}
+    for line in panel:
+        label, number = line.label, 1
+        while label in lines:
+            number += 1
+            label = f"{line.label}:{number}"
+        lines[label] = line.model_copy(update={"label": label})
+    return tuple(lines.values())

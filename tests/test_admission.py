@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envsynth.admission import REQUIRED, admit
-from envsynth.models import Candidate, TestLists, Tier, Trajectory, Verdict, VerdictStatus
+from envsynth.models import Candidate, Control, Strength, TestLists, Tier, Trajectory, Verdict, VerdictStatus
 
 PANEL = (Trajectory(label="reference", outcome=1), Trajectory(label="idle", outcome=0))
 LISTS = TestLists(fail_to_pass=("t",), pass_to_pass=())
@@ -26,7 +26,7 @@ def test_all_required_passes_make_a_verified_task() -> None:
     task = admit(CANDIDATE, verdicts(), PANEL)
     assert task is not None
     assert (task.tier, task.tests) == (Tier.VERIFIED, LISTS)
-    assert [summary.status for summary in task.verdicts] == ["PASS"] * 3
+    assert [summary.status for summary in task.verdicts] == ["PASS"] * len(REQUIRED)
 
 
 def test_solvability_lifts_the_tier_and_may_be_skipped() -> None:
@@ -51,3 +51,40 @@ def test_a_required_validator_may_be_neither_missing_nor_skipped(name: str) -> N
 @pytest.mark.parametrize("panel", [(), PANEL[:1], PANEL[1:]])
 def test_a_panel_without_reference_and_idle_keeps_a_candidate_out(panel: tuple[Trajectory, ...]) -> None:
     assert admit(CANDIDATE, verdicts(), panel) is None
+
+
+def test_what_was_measured_of_the_grader_goes_into_the_task_in_order() -> None:
+    control = Control(path="t.py", function="t", first=1, last=2, text="", kind="literal", keys=("t",))
+    measured = [
+        one.model_copy(update={"strength": strength, "controls": controls})
+        for one, strength, controls in zip(
+            [*verdicts(), *(Verdict(validator=name, version="1", status=VerdictStatus.PASS) for name in "ab")],
+            [None] * len(REQUIRED) + [Strength(attacks=9, killed=1), Strength(killed=2, mutants=4)],
+            [()] * len(REQUIRED) + [(control,), ()], strict=True,
+        )
+    ]  # fmt: skip
+    task = admit(CANDIDATE, measured, PANEL)
+    assert task is not None
+    assert task.strength == Strength(attacks=9, killed=2, mutants=4)
+    assert task.strength.kill_rate == 0.5
+    assert task.controls == (control,)
+
+
+def test_the_panel_has_every_validators_trajectories_under_labels_of_their_own() -> None:
+    attacks = (Trajectory(label="attack:a", outcome=0), Trajectory(label="attack:b", outcome=0))
+    both = [
+        *verdicts(),
+        *(Verdict(validator=name, version="1", status=VerdictStatus.PASS, panel=attacks[:n])
+          for name, n in (("c", 2), ("d", 1))),
+    ]  # fmt: skip
+    task = admit(CANDIDATE, both, PANEL)
+    assert task is not None
+    assert [line.label for line in task.panel] == ["reference", "idle", "attack:a", "attack:b", "attack:a:2"]
+
+
+def test_a_task_may_be_judged_again_by_fewer_validators_than_now_are_required() -> None:
+    some = verdicts()[:-1]
+    assert admit(CANDIDATE, some, PANEL) is None
+    assert admit(CANDIDATE, some, PANEL, required=REQUIRED[:-1]) is not None
+    failed = [*some[:-1], some[-1].model_copy(update={"status": VerdictStatus.FAIL})]
+    assert admit(CANDIDATE, failed, PANEL, required=REQUIRED[:-1]) is None

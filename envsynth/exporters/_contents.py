@@ -154,6 +154,7 @@ def _task_line(task: Task) -> dict[str, JsonValue]:
         "id": task.id,
         "sha256": task.digest(),
         "tier": task.tier.value,
+        "strength": task.strength.document(),
         "source": provenance.lead.source,
         "base_commit": provenance.base_commit,
         "environment": task.candidate.environment.recipe.digest(),

@@ -14,7 +14,7 @@ import tiny_task as tiny
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
 from envsynth.exporters.gymnasium import Gymnasium
-from envsynth.models import Task
+from envsynth.models import Strength, Task
 
 
 def export(cache: Cache, out: Path, *tasks: Task, **options: str) -> Path:
@@ -43,12 +43,14 @@ def test_the_same_tasks_give_the_same_bytes(cache: Cache, tmp_path: Path) -> Non
 
 
 def test_the_manifest_names_tasks_and_every_file(cache: Cache, tmp_path: Path) -> None:
-    task = tiny.make_task(cache)
+    strength = Strength(attacks=40, attacks_worked=0, mutants=8, killed=6)
+    task = tiny.make_task(cache).model_copy(update={"strength": strength})
     pack = export(cache, tmp_path / "shop-tasks", task)
     manifest = json.loads((pack / "manifest.json").read_text())
     assert (manifest["name"], manifest["package"], manifest["format"]) == ("shop-tasks", "shop_tasks", "gymnasium")
     (line,) = manifest["tasks"]
     assert (line["id"], line["sha256"], line["tier"]) == (task.id, task.digest(), "verified")
+    assert Strength.model_validate(line["strength"]) == strength
     files = contents(pack)
     del files["manifest.json"]
     assert manifest["files"] == {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
