@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envsynth.generators.repository.leaks import Change, leaks, secrets_of
+from envsynth.leaks import Change, leaks, secrets_of
 
 BEFORE = "def f(value):\n    return value\n"
 AFTER = (

@@ -21,9 +21,9 @@ from envsynth.generators.repository.gitdir import GitDir
 from envsynth.generators.repository.history import Commit
 from envsynth.generators.repository.instruction import Material, Written, write
 from envsynth.generators.repository.interface import Project, defined_names
-from envsynth.generators.repository.leaks import Change, secrets_of
 from envsynth.generators.repository.split import Split, patch_of, text_of
 from envsynth.generators.repository.verifier import code_verifier
+from envsynth.leaks import Change, secrets_of
 from envsynth.models import (
     Candidate,
     Dropped,

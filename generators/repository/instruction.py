@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from envsynth.generators.repository.excerpt import TODAY, Excerpt
 from envsynth.generators.repository.interface import Demand, Project, demands
-from envsynth.generators.repository.leaks import Secrets, leaks
 from envsynth.generators.repository.message import Prose, read_message
 from envsynth.generators.repository.said import what_happens
 from envsynth.generators.repository.testcode import Imported
+from envsynth.leaks import Secrets, leaks
 
 MAX_LENGTH = 4500
 """Characters; what is demanded and does not fit is no task for one sitting."""

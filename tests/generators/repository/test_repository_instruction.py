@@ -11,8 +11,8 @@ from envsynth.generators.repository.evidence import excerpts_of, locate
 from envsynth.generators.repository.excerpt import Failing
 from envsynth.generators.repository.instruction import MAX_LENGTH, Material, write
 from envsynth.generators.repository.interface import Project, defined_names, demands
-from envsynth.generators.repository.leaks import Change, secrets_of
 from envsynth.generators.repository.said import what_happens
+from envsynth.leaks import Change, secrets_of
 
 START = "import os\n\n\ndef grow(n):\n    return n\n\n\nclass Box:\n    def open(self):\n        return 1\n"
 
