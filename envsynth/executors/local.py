@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -56,8 +57,9 @@ class LocalExecutor:
         try:
             while queue or flying:
                 while queue and len(flying) < self.jobs:
-                    unit = queue.pop()
-                    flying[pool.submit(_call, work, unit)] = unit
+                    # Taken from the queue only once it flies: a pool that broke meanwhile refuses it.
+                    flying[pool.submit(_call, work, queue[-1])] = queue[-1]
+                    queue.pop()
                 for future in wait(flying, return_when=FIRST_COMPLETED).done:
                     result = future.result()
                     yield flying.pop(future), result
@@ -77,13 +79,16 @@ def _call(work: Callable[[str], str], unit: str) -> str | EnvsynthError:
 
 def _pool(size: int) -> ProcessPoolExecutor:
     # Spawned, not forked: a forked child would share the catalog's open file and its threads' locks.
-    return ProcessPoolExecutor(size, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(size, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),))
 
 
-def _start_worker() -> None:
+def _start_worker(parent: int) -> None:
     # Ctrl-C is the parent's to handle; a killed parent must not leave workers behind.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before this could be asked for
+        os._exit(1)
 
 
 def _kill(pool: ProcessPoolExecutor) -> None:

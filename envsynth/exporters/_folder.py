@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from envsynth.errors import ExportError, boundary
@@ -56,17 +58,38 @@ def write_pack(out: Path, files: Mapping[str, bytes]) -> None:
     with boundary(ExportError, "the pack cannot be written", where=str(out), next_step=step):
         out = out.absolute()
         out.parent.mkdir(parents=True, exist_ok=True)
-        with _aside(out) as folder:
+        with _alone(out.parent), _aside(out) as folder:
             for path, content in sorted(files.items()):
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
             folder.chmod(0o777 & ~_umask())
             _swap(folder, out)
+            _sweep(out, "old")
+
+
+@contextmanager
+def _alone(parent: Path) -> Iterator[None]:
+    """Keep other writers of packs out of a folder; the kernel frees it when the holder dies."""
+    handle = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Some network file systems have no locks for folders; there two writers at once are not kept apart.
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _sweep(out: Path, kind: str) -> None:
+    """Take away what a killed writer left."""
+    for left_over in out.parent.glob(f".{glob.escape(out.name)}-{kind}-*"):
+        shutil.rmtree(left_over, ignore_errors=True)
 
 
 @contextmanager
 def _aside(out: Path) -> Iterator[Path]:
+    _sweep(out, "new")
     folder = Path(tempfile.mkdtemp(prefix=f".{out.name}-new-", dir=out.parent))
     try:
         yield folder

@@ -151,6 +151,8 @@ def _build_at(place: Path, recipe: JSON, blobs: Callable[[str], bytes], note: Ca
         if (place / READY).is_file():
             note(f"environment {name[:12]} is damaged and is built again")
         shutil.rmtree(place)
+    for left_over in place.parent.glob(f"{name[:12]}-*"):  # of a killed process; others are kept out by the lock
+        shutil.rmtree(left_over, ignore_errors=True)
     python = _interpreter(str(recipe["interpreter"]))
     count = len(recipe["requirements"])
     note(f"building environment {name[:12]}: Python {recipe['interpreter']}, pinned distributions: {count}")

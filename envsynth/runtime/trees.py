@@ -85,8 +85,11 @@ def materialise(manifest: Manifest, blobs: Blobs, cache_dir: Path) -> Path:
         if place.is_dir() and not _is_whole(place, manifest):
             shutil.rmtree(place)
         if not place.is_dir():
-            (cache_dir / "scratch").mkdir(parents=True, exist_ok=True)
-            scratch = Path(tempfile.mkdtemp(prefix="new-", dir=cache_dir / "scratch"))
+            aside = cache_dir / "scratch"
+            aside.mkdir(parents=True, exist_ok=True)
+            for left_over in aside.glob(f"{name[:12]}-*"):  # of a killed process; others are kept out by the lock
+                shutil.rmtree(left_over, ignore_errors=True)
+            scratch = Path(tempfile.mkdtemp(prefix=f"{name[:12]}-", dir=aside))
             try:
                 _write(manifest, blobs, scratch)
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -63,6 +64,20 @@ def test_a_dying_worker_takes_only_its_own_unit(tmp_path: Path) -> None:
 def test_a_worker_that_died_once_is_tried_again(tmp_path: Path) -> None:
     units = [str(tmp_path / name) for name in ("one", "deadly", "two")]
     assert dict(LocalExecutor(2).map(die_once, units)) == dict.fromkeys(units, "survived")
+
+
+def test_a_pool_that_breaks_between_two_units_loses_none() -> None:
+    units = [f"unit{number}" for number in range(8)]
+    results: list[str] = []
+    for unit, _ in LocalExecutor(2).map(shout, units):
+        results.append(unit)
+        if len(results) == 2:
+            workers = multiprocessing.active_children()
+            for worker in workers:
+                worker.kill()
+            for worker in workers:
+                worker.join()
+    assert sorted(results) == units
 
 
 def test_an_unknown_executor_is_a_configuration_error() -> None:
