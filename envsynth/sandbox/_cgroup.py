@@ -8,6 +8,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 _PREFIX = "envsynth-"
 _YOUNG_S = 5.0
@@ -81,6 +82,16 @@ class Cgroup:
             return processes, int((self._folders["pids"] / "pids.current").read_bytes())
         return 0, 0
 
+    def cpu_s(self) -> float:
+        """Seconds of processor time that the group has taken; 0 where they are not counted."""
+        with suppress(OSError, ValueError, KeyError):
+            if not self._unified:
+                return int((self._folders["cpuacct"] / "cpuacct.usage").read_bytes()) / 1e9
+            for line in (self._folders["memory"] / "cpu.stat").read_text().splitlines():
+                if line.startswith("usage_usec "):
+                    return int(line.split()[1]) / 1e6
+        return 0.0
+
     def close(self) -> None:
         """Remove the group; every process of it is dead, though the kernel may need a moment."""
         _left.update(self._folders.values())
@@ -94,6 +105,26 @@ class Cgroup:
                     _left.discard(folder)
             if not _left:
                 return
+
+
+def group_of(process: int) -> Cgroup | None:
+    """The group of another process, to be read and never changed; None where it cannot be seen from here."""
+    try:
+        mounts = _mounts()
+        its = dict(_memberships(process))
+    except (OSError, ValueError):
+        return None
+    wanted = {"memory", "pids", "cpuacct"}
+    found: dict[str, Path] = {}
+    for root, point, controllers in mounts:
+        if controllers == {"cgroup2"} and "" in its and not wanted & its.keys():
+            place = _below(root, point, its[""])
+            found.update(memory=place, pids=place)
+        for controller in controllers & wanted & its.keys():
+            found[controller] = _below(root, point, its[controller])
+    if not all(controller in found and found[controller].is_dir() for controller in ("memory", "pids")):
+        return None
+    return Cgroup(found, unified=found["memory"] == found["pids"])
 
 
 @functools.cache
@@ -155,10 +186,10 @@ def _mounts() -> list[tuple[str, Path, set[str]]]:
     return found
 
 
-def _memberships() -> list[tuple[str, str]]:
-    """Our own group by controller; version 2 has the empty name."""
+def _memberships(process: int | Literal["self"] = "self") -> list[tuple[str, str]]:
+    """A process's group by controller; version 2 has the empty name."""
     found = []
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in Path(f"/proc/{process}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         found += [(controller, path) for controller in controllers.split(",")]
     return found

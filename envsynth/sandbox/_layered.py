@@ -108,6 +108,11 @@ class LayeredSandbox(ABC):
         self._folder.free_bytes = folder_size(self._work, 2**62)[0]
 
     @property
+    def uses_overlay(self) -> bool:
+        """Whether the workspace is an overlay; else it is a copy of the layers."""
+        return self._overlay
+
+    @property
     def _work(self) -> Path:
         return self._folder.state / "work"
 
