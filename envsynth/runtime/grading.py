@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from ..errors import SandboxError
 from .contract import JSON, Grade
+from .controls import ControlRow, ControlRun, met, rows_of
 from .edits import EditRow
 from .episode_db import EpisodeDatabase, ListedTest, TraceRow
 from .rewards import combined, gate, outcome, process
 from .roles import Roles
 from .submission import FileRow, Submission
+from .suspicion import Suspicion
+from .testkeys import functions_of
 from .testrun import TestReport
 from .trees import Manifest
 
@@ -26,6 +29,8 @@ class Evidence(NamedTuple):
     submission: Submission
     reference: Sequence[FileRow]
     tests: Sequence[ListedTest]
+    controls: Sequence[ControlRow]
+    suspicions: Sequence[Suspicion]
     trace: Sequence[TraceRow]
     edits: Sequence[EditRow]
 
@@ -49,12 +54,53 @@ def test_rows(lists: JSON, report: TestReport) -> list[ListedTest]:
     ]
 
 
+class Run(Protocol):
+    """Runs tests on the submission."""
+
+    def __call__(self, files: Mapping[str, bytes], select: Sequence[str]) -> TestReport:
+        """Run the functions of `select` (all where it is empty), with test files replaced by `files`."""
+
+
+class Measured(NamedTuple):
+    """What the tests said of a submission."""
+
+    report: TestReport
+    """The run that decided."""
+    tests: list[ListedTest]
+    controls: list[ControlRow]
+
+
+def measure(run: Run, lists: JSON, controls: Sequence[ControlRun], *, quick: bool) -> Measured:
+    """Run the tests and, where all of them pass, the control runs.
+
+    Args:
+        run: runs tests on the submission.
+        lists: the document of `models.TestLists`, or None for a task without tests.
+        controls: the runs that this grading has drawn.
+        quick: as for `WorkspaceEpisode.grade`.
+    """
+    first = functions_of((lists or {}).get("fail_to_pass", ())) if quick else ()
+    if first:
+        report = run({}, first)
+        tests = test_rows(lists, report)
+        if any(row.after != "passed" for row in tests if row.list == "F2P"):
+            return Measured(report, tests, rows_of(controls, ()))
+    report = run({}, ())
+    tests = test_rows(lists, report)
+    proven = []
+    if all(row.after == "passed" for row in tests):
+        proven = [run(control.files, control.select) for control in controls]
+    return Measured(report, tests, rows_of(controls, proven))
+
+
 def open_database(evidence: Evidence) -> EpisodeDatabase:
     """The sealed database of one episode."""
     database = EpisodeDatabase()
     database.insert("files", evidence.submission.rows)
     database.insert("reference_files", evidence.reference)
     database.insert("tests", evidence.tests)
+    database.insert("controls", evidence.controls)
+    database.insert("suspicions", evidence.suspicions)
     database.insert("trace", evidence.trace)
     database.insert("edits", evidence.edits)
     database.insert(
@@ -123,6 +169,11 @@ def _detail(evidence: Evidence, conditions: dict[str, bool], report: TestReport)
             }
             for kind in ("F2P", "P2P")
         },
+        "controls": {
+            "tests": len(evidence.controls),
+            "unexpected": [row._asdict() for row in evidence.controls if not met(row)][:_SHOWN_TESTS],
+        },
+        "suspicions": [row._asdict() for row in evidence.suspicions[:_SHOWN_TESTS]],
         "left_out": [
             {"path": ascii(path)[1:-1], "why": why} for path, why in evidence.submission.left_out[:_SHOWN_TESTS]
         ],

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from random import SystemRandom
 from typing import NamedTuple
 
 from ..errors import SandboxError, boundary
 from .arguments import check_arguments, recordable
 from .contract import JSON, Backend, Grade, Sandbox, SandboxSpec, Snapshot, ToolResult
+from .controls import plan
 from .edits import EDITING, EditRow, differences, edits_between
 from .episode_db import TraceRow
-from .grading import Evidence, judge, test_rows
+from .grading import Evidence, Measured, judge, measure
 from .recipe import ensure_environment, environment_covers, environment_mounts, environment_variables
 from .roles import Admission, Roles, pristine_manifest, reserved_names
 from .submission import Collector, FileRow, Submission, reference_rows, state_digest
-from .testrun import run_tests
+from .suspicion import Suspicion, suspicions
+from .testrun import TestReport, run_tests
 from .tools import Answer, Workbench, run_tool, workspace_tools
 from .trees import Blobs, Manifest, load_manifest, materialise
 
@@ -29,14 +32,14 @@ _REFUSED_CHARACTERS = 2_000
 class WorkspaceTask:
     """Everything about a task that its episodes share; trees are laid out when first needed."""
 
-    def __init__(
-        self, candidate: JSON, tests: JSON, blobs: Blobs, *, task_id: str, environment: Path, cache_dir: Path
-    ) -> None:
+    def __init__(self, document: JSON, blobs: Blobs, *, task_id: str, environment: Path, cache_dir: Path) -> None:
+        candidate = document["candidate"]
         self.id = task_id
         self.instruction: str = candidate["instruction"]
         self.command: JSON = candidate["environment"]["command"]
         self.verifier: JSON = candidate["verifier"]
-        self.tests = tests
+        self.tests: JSON = document.get("tests") or {}
+        self.controls: Sequence[JSON] = document.get("controls") or ()
         self.turns: int = candidate["budget"]["turns"]
         self.command_s: float = candidate["budget"]["command_s"]
         self.environment = environment
@@ -58,6 +61,10 @@ class WorkspaceTask:
     def hidden(self) -> Manifest:
         """The files that grading lays over the start tree."""
         return load_manifest(self._candidate["environment"]["hidden"], self._blobs)
+
+    def hidden_file(self, path: str) -> bytes:
+        """Content of a hidden file."""
+        return self._blobs(self.hidden[path].blob)
 
     @cached_property
     def pristine(self) -> Manifest:
@@ -86,6 +93,18 @@ class WorkspaceTask:
         allowed: Sequence[str] = self._candidate["environment"]["allowed"]
         admission = Admission(self.roles, allowed, self.command["roots"], self.start, self.hidden)
         return Collector(self.roles, admission, self.start, self.pristine, self._blobs)
+
+    def suspicions(self, submission: Submission) -> list[Suspicion]:
+        """What the submitted source touches that neither the start tree's nor the reference's does."""
+        changes = load_manifest(self._candidate["reference"]["changes"], self._blobs)
+        own = {path: content for path, (content, _) in submission.files.items() if self.roles.role(path) == "source"}
+        known = (
+            self._blobs(entry.blob)
+            for manifest in (self.start, changes)
+            for path, entry in manifest.items()
+            if self.roles.role(path) == "source"
+        )
+        return suspicions(own, known, added=own.keys() - self.start.keys() - changes.keys())
 
     @cached_property
     def reference(self) -> list[FileRow]:
@@ -230,31 +249,47 @@ class WorkspaceEpisode:
         """
         return self.task.collector.collect(self._open_sandbox(), self.task.reserved)
 
-    def grade(self) -> Grade:
+    def grade(self, *, quick: bool = False) -> Grade:
         """Grade the present state; the episode is not changed.
 
         The hidden tests run on the task's own tree with the submitted files laid over it, in a sandbox of their own:
-        the episode can neither see nor touch them.
+        the episode can neither see nor touch them. Where all of them pass, control runs show that they could fail.
+
+        Args:
+            quick: run the fail-to-pass tests alone first, and leave the others out where these do not pass: the outcome
+                is then 0 whatever the others do.
 
         Raises:
             SandboxError: the environment failed; there is no grade.
         """
         task, submission = self.task, self.submission()
-        with boundary(SandboxError, "the tests cannot be run", where=task.id):
-            report = run_tests(
-                self._backend, task.command, environment=task.environment, layers=[task.pristine_folder],
-                files=submission.files, removed=submission.removed, scratch=self._scratch,
-            )  # fmt: skip
-        if report.trouble:
-            raise SandboxError("the tests could not be run", where=task.id, cause=report.trouble)
-        tests = test_rows(task.tests, report)
-        evidence = Evidence(task.start, task.roles, submission, task.reference, tests, self.trace, self.edits)
+        measured = self._measure(submission, quick)
+        evidence = Evidence(
+            task.start, task.roles, submission, task.reference, measured.tests, measured.controls,
+            task.suspicions(submission), self.trace, self.edits,
+        )  # fmt: skip
         conditions = {
             "valid_transcript": self._transcript.valid,
             "within_budget": self._transcript.within_budget,
         }
         with boundary(SandboxError, "the episode cannot be graded", where=task.id):
-            return judge(evidence, task.verifier, conditions, report, where=task.id)
+            return judge(evidence, task.verifier, conditions, measured.report, where=task.id)
+
+    def _measure(self, submission: Submission, quick: bool) -> Measured:
+        task = self.task
+
+        def run(files: Mapping[str, bytes], select: Sequence[str]) -> TestReport:
+            laid = submission.files | {path: (content, "file") for path, content in files.items()}
+            with boundary(SandboxError, "the tests cannot be run", where=task.id):
+                report = run_tests(
+                    self._backend, task.command, environment=task.environment, layers=[task.pristine_folder],
+                    files=laid, removed=submission.removed, scratch=self._scratch, select=select,
+                )  # fmt: skip
+            if report.trouble:
+                raise SandboxError("the tests could not be run", where=task.id, cause=report.trouble)
+            return report
+
+        return measure(run, task.tests, plan(task.controls, task.hidden_file, SystemRandom()), quick=quick)
 
     def close(self) -> None:
         """Free everything; safe to call twice."""
@@ -307,8 +342,8 @@ def open_task(
     """An episode of a task; call `reset` next.
 
     Args:
-        document: the JSON of a `models.Task`; `candidate` and `tests` are read, so a candidate that is not yet a task
-            can be played too.
+        document: the JSON of a `models.Task`; `candidate`, `tests` and `controls` are read, so a candidate that is not
+            yet a task can be played too.
         blobs: contents by sha256.
         cache_dir: where trees and environments are kept; shared with `envsynth.cache`.
         backend: the sandbox to play and to grade in.
@@ -321,7 +356,5 @@ def open_task(
     candidate = document["candidate"]
     with boundary(SandboxError, "the task's environment cannot be made", where=task_id):
         environment = ensure_environment(candidate["environment"]["recipe"], blobs, cache_dir, note=note)
-        task = WorkspaceTask(
-            candidate, document.get("tests"), blobs, task_id=task_id, environment=environment, cache_dir=cache_dir
-        )
+        task = WorkspaceTask(document, blobs, task_id=task_id, environment=environment, cache_dir=cache_dir)
         return WorkspaceEpisode(task, backend)

@@ -30,7 +30,7 @@ class Repository:
     """Tasks mined from a Python repository's history."""
 
     name = "repository"
-    version = "1"
+    version = "2"
 
     def __init__(self) -> None:
         self._readers: dict[str, TreeReader] = {}

@@ -137,7 +137,6 @@ IN_PROCESS = {
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="source code runs in the process that runs the tests, and can change it")
 @pytest.mark.parametrize("attack", IN_PROCESS)
 def test_an_attack_from_inside_the_test_process_gets_nothing(episode: WorkspaceEpisode, attack: str) -> None:
     calls = [write("shop/prices.py", IN_PROCESS[attack] + tiny.BROKEN), tiny.SUBMIT]

@@ -32,7 +32,8 @@ def run(environment: Path, tmp_path: Path) -> Run:
             target = layer / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text if isinstance(text, bytes) else text.encode())
-        options = {name: settings.pop(name) for name in ("files", "removed", "collect_only", "select") if name in settings}
+        names = ("files", "removed", "collect_only", "select")
+        options = {name: settings.pop(name) for name in names if name in settings}
         command = {"runner": "pytest", "targets": ["."], "roots": ["."], "timeout_s": 60.0, "memory_bytes": 2**31}
         return run_tests(
             LocalBackend(), command | settings, environment=environment, layers=(layer,), scratch=tmp_path, **options

@@ -41,7 +41,7 @@ def test_the_reference_gets_one_and_idle_gets_zero(episode: WorkspaceEpisode) ->
     assert set(solved.criteria.values()) == {True}
     idle = play(episode, [tiny.SUBMIT])
     assert (idle.reward, idle.outcome, idle.process, idle.gate) == (0.0, 0.0, 0.0, 1.0)
-    assert idle.checks == {"fail_to_pass": False, "pass_to_pass": True}
+    assert idle.checks == {"fail_to_pass": False, "pass_to_pass": True, "controls": False, "no_tampering": True}
     assert idle.detail["tests"]["F2P"]["not_passed"] == [{"id": tiny.F2P[0], "after": "failed"}]
 
 
@@ -54,7 +54,7 @@ def test_a_solution_without_process_is_still_a_solution(episode: WorkspaceEpisod
 def test_breaking_what_worked_is_no_solution(episode: WorkspaceEpisode) -> None:
     broken = tiny.FIXED.replace("(100 - discount)", "(90 - discount)")
     grade = play(episode, [{"tool": "write_file", "arguments": {"path": "shop/prices.py", "content": broken}}])
-    assert grade.checks == {"fail_to_pass": False, "pass_to_pass": False}
+    assert (grade.checks["fail_to_pass"], grade.checks["pass_to_pass"]) == (False, False)
 
 
 def test_the_agent_finds_neither_hidden_tests_nor_history(episode: WorkspaceEpisode) -> None:

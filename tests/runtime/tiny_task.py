@@ -17,6 +17,7 @@ from envsynth.models import (
     Budget,
     Candidate,
     Check,
+    Control,
     Criterion,
     FileMode,
     Lead,
@@ -68,6 +69,25 @@ ROLES = (
 CHECKS = (
     Check(id="fail_to_pass", sql="SELECT count(*) > 0 AND min(after = 'passed') FROM tests WHERE list = 'F2P'"),
     Check(id="pass_to_pass", sql="SELECT coalesce(min(after = 'passed'), 1) FROM tests WHERE list = 'P2P'"),
+    Check(
+        id="controls",
+        sql="SELECT count(*) > 0 AND min(CASE expected WHEN 'passed' THEN after = 'passed' "
+        "ELSE after IN ('failed', 'error') END) FROM controls",
+    ),
+    Check(id="no_tampering", sql="SELECT count(*) = 0 FROM suspicions WHERE class = 'framework'"),
+)
+_CONTROLLED = "def test_discount():\n    assert total([50, 150], discount=10) == {}\n"
+CONTROLS = tuple(
+    Control(
+        path="tests/test_prices.py",
+        function=F2P[0],
+        first=8,
+        last=9,
+        text=_CONTROLLED.format(number),
+        kind="literal",
+        keys=F2P,
+    )
+    for number in (183, 178)
 )
 _EDITS = "tool IN ('edit_file', 'write_file') AND ok"
 RUBRIC = (
@@ -138,6 +158,7 @@ def make_task(
     return Task(
         candidate=candidate,
         tests=TestLists(fail_to_pass=F2P, pass_to_pass=P2P),
+        controls=CONTROLS,
         panel=(
             Trajectory(label="reference", calls=calls, outcome=1.0),
             Trajectory(label="idle", calls=calls[1:], outcome=0.0),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from envsynth.errors import SandboxError, SourceError, boundary
+from envsynth.languages.python.controls import controls
 from envsynth.languages.python.layout import collection_targets, files_with_tests
 from envsynth.languages.python.prepare import Builder, Solution, command_for
 from envsynth.languages.python.project import Project
 from envsynth.languages.python.roles import RULES
 from envsynth.models import (
+    Control,
     Cost,
     Recipe,
     Role,
     RoleRule,
     Source,
+    TestCommand,
     TestRecord,
     TestRun,
     TestStatus,
@@ -122,6 +125,10 @@ class Python:
             output_tail=report.output_tail,
             cost=Cost(wall_s=report.wall_s, cpu_s=report.cpu_s),
         )  # fmt: skip
+
+    def controls(self, hidden: Mapping[str, str], keys: Sequence[str], command: TestCommand) -> Iterable[Control]:
+        """Changes to hidden tests after which every right solution must fail them."""
+        return controls(hidden, keys, command)
 
 
 def graded_tree(workspace: Workspace, tree: Tree, context: Context) -> Tree:

@@ -1,0 +1,128 @@
+"""Control runs: shows that a submission's tests can still fail, so that passing them means something.
+
+Code under test runs in the process that runs the tests, and could make every test pass from inside: by replacing the
+runner's functions, by answering every comparison with yes, by reading what the calling test expects. So where all
+tests passed, the fail-to-pass tests run again in fresh processes, with a secret part of them changed so that every
+right solution must fail just these (see `models.Control`). Whoever passes a changed test, or fails an unchanged one,
+did not pass by being right. The changed and the true test have one name and differ in what they assert alone, so
+telling them apart takes knowing what is right.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from .contract import JSON
+from .testrun import TestReport
+
+MAX_FUNCTIONS = 24
+"""Tests that one grading puts to the question; more are drawn from."""
+NOT_RUN = "not run"
+
+
+class ControlRow(NamedTuple):
+    """A row of the episode database's `controls`."""
+
+    run: int
+    id: str
+    """Key of a fail-to-pass test."""
+    expected: str
+    """`passed` where the test was left as it is, `failed` where it was changed."""
+    after: str
+    """What it did: a test's status, or `not run`."""
+
+
+class ControlRun(NamedTuple):
+    """One run to be made."""
+
+    files: dict[str, bytes]
+    """The test files, with the changes of this run."""
+    select: tuple[str, ...]
+    """The functions to run."""
+    expected: dict[str, str]
+    """Key → `passed` or `failed`."""
+
+
+def plan(controls: Sequence[JSON], hidden: Callable[[str], bytes], draw: random.Random) -> list[ControlRun]:
+    """Draw the runs of one grading.
+
+    Each function is changed in one run at least and left alone in one at least, so that neither forging everywhere nor
+    being honest in control runs is enough. With one function there are four runs: guessing is right once in 14 times.
+
+    Args:
+        controls: documents of `models.Control`.
+        hidden: content of a hidden file by path.
+        draw: source of the secret; a system one when grading.
+    """
+    by_function: dict[str, list[JSON]] = {}
+    for control in controls:
+        by_function.setdefault(control["function"], []).append(control)
+    functions = sorted(by_function)
+    if len(functions) > MAX_FUNCTIONS:
+        functions = sorted(draw.sample(functions, MAX_FUNCTIONS))
+    count = _runs(len(functions))
+    patterns = {name: _pattern(count, draw) for name in functions}
+    runs = []
+    for number in range(count):
+        chosen = {
+            name: draw.choice(by_function[name]) if patterns[name][number] else None for name in functions
+        }  # fmt: skip
+        runs.append(_run(chosen, by_function, hidden))
+    return runs
+
+
+def _runs(functions: int) -> int:
+    return 0 if not functions else 4 if functions == 1 else 3 if functions <= 4 else 2
+
+
+def _pattern(count: int, draw: random.Random) -> list[bool]:
+    """In which runs a function is changed: not in all and not in none."""
+    number = draw.randrange(1, 2**count - 1)
+    return [bool(number >> place & 1) for place in range(count)]
+
+
+def _run(
+    chosen: Mapping[str, JSON | None], by_function: Mapping[str, list[JSON]], hidden: Callable[[str], bytes]
+) -> ControlRun:
+    changes: dict[str, list[JSON]] = {}
+    expected: dict[str, str] = {}
+    for name, control in chosen.items():
+        for known in by_function[name]:
+            expected.update(dict.fromkeys(known["keys"], "passed"))
+            changes.setdefault(known["path"], [])
+        if control is not None:
+            # Only what this change was measured on is asked about: of a parametrised test it may spare some cases.
+            for key in {key for known in by_function[name] for key in known["keys"]} - set(control["keys"]):
+                del expected[key]
+            expected.update(dict.fromkeys(control["keys"], "failed"))
+            changes[control["path"]].append(control)
+    files = {path: changed_file(hidden(path), these) for path, these in changes.items() if these}
+    return ControlRun(files, tuple(chosen), expected)
+
+
+def changed_file(content: bytes, controls: Iterable[JSON]) -> bytes:
+    """A test file with functions replaced; lines end at LF, as in the numbers of `models.Control`."""
+    lines = content.split(b"\n")
+    for control in sorted(controls, key=lambda control: int(control["first"]), reverse=True):
+        text = control["text"].encode("utf-8").removesuffix(b"\n")
+        lines[control["first"] - 1 : control["last"]] = text.split(b"\n")
+    return b"\n".join(lines)
+
+
+def rows_of(runs: Sequence[ControlRun], reports: Sequence[TestReport]) -> list[ControlRow]:
+    """What the runs say; a run without a report was not made."""
+    rows = []
+    for number, run in enumerate(runs):
+        after: dict[str, str] = {}
+        if number < len(reports):
+            after = {result.key: result.status for result in reports[number].results}
+        missing = "absent" if number < len(reports) else NOT_RUN
+        rows += [ControlRow(number, key, run.expected[key], after.get(key, missing)) for key in sorted(run.expected)]
+    return rows
+
+
+def met(row: ControlRow) -> bool:
+    """Whether a test did what it must; a changed one has to fail, and not to disappear."""
+    return row.after == "passed" if row.expected == "passed" else row.after in ("failed", "error")
