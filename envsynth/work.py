@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from envsynth import admission, plugins
 from envsynth.context import BuildContext
@@ -26,11 +27,25 @@ from envsynth.panel import workspace_panel
 from envsynth.protocols import Generator, Validator
 from envsynth.timing import Stopwatch
 
-__all__ = ["Unit", "Worked", "generator", "ladder", "validators", "work"]
+__all__ = [
+    "Lent",
+    "Unit",
+    "Worked",
+    "concluded",
+    "generator",
+    "judge",
+    "ladder",
+    "measured_work",
+    "validators",
+    "work",
+]
+
+_CLIMBS = (VerdictStatus.PASS, VerdictStatus.SKIP)
+_NONE: Mapping[str, Verdict] = MappingProxyType({})
 
 
-class Unit(Model):
-    """A lead to be worked on, with all that a worker process needs."""
+class Lent(Model):
+    """What a worker process needs, whatever it does with a lead."""
 
     lead: Lead
     source: Source
@@ -38,6 +53,10 @@ class Unit(Model):
     cache: Path
     sandbox: str
     offline: bool
+
+
+class Unit(Lent):
+    """A lead to be worked on."""
 
 
 class Worked(Model):
@@ -82,17 +101,38 @@ def work(text: str) -> str:
         DiskFull, SandboxUnavailable: no other lead would fare better; the build should stop.
     """
     unit = Unit.from_json(text)
+    return measured_work(unit, lambda context: _settle(unit, context))
+
+
+def measured_work(
+    unit: Lent, settle: Callable[[BuildContext], tuple[Outcome, str]], before: Outcome | None = None
+) -> str:
+    """Settle a lead in this process, with what it took.
+
+    Args:
+        unit: what was lent.
+        settle: gives the outcome, and what kind of trouble kept it from a final one.
+        before: what an error of the environment leaves as it was; None: nothing but the lead.
+
+    Returns:
+        JSON of a Worked.
+
+    Raises:
+        DiskFull, SandboxUnavailable: no other lead would fare better; the build should stop.
+    """
     context = _context(unit.cache, unit.sandbox, unit.offline)
     context.notes.clear()
     context.disk_bytes = 0
     watch = Stopwatch()
+    before = Outcome(lead=unit.lead, ladder=unit.ladder) if before is None else before
     try:
-        outcome, trouble_kind = _settle(unit, context)
+        outcome, trouble_kind = settle(context)
     except (DiskFull, SandboxUnavailable):
         raise
     except EnvsynthError as error:
-        outcome, trouble_kind = Outcome(lead=unit.lead, ladder=unit.ladder, trouble=str(error)), error.what
-    outcome = outcome.model_copy(update={"cost": watch.cost() + Cost(disk_bytes=context.disk_bytes)})
+        outcome, trouble_kind = before.model_copy(update={"trouble": str(error)}), error.what
+    cost = before.cost + watch.cost() + Cost(disk_bytes=context.disk_bytes)
+    outcome = outcome.model_copy(update={"cost": cost})
     return Worked(outcome=outcome, trouble_kind=trouble_kind, notes=tuple(context.notes)).to_json()
 
 
@@ -110,21 +150,61 @@ def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
         owed = (candidate.detail or candidate.reason) if candidate.retryable else ""
         return outcome.model_copy(update={"dropped": candidate, "trouble": owed}), ""
     verdicts = judge(candidate, source, context, validators())
-    task = admission.admit(candidate, verdicts, workspace_panel(candidate, context.blobs))
+    return concluded(outcome, candidate, verdicts, context)
+
+
+def concluded(
+    outcome: Outcome,
+    candidate: Candidate,
+    verdicts: Sequence[Verdict],
+    context: BuildContext,
+    required: Sequence[str] = admission.REQUIRED,
+) -> tuple[Outcome, str]:
+    """The outcome with its verdicts and, where they admit it, its task; and the kind of trouble, if any."""
+    with boundary(EnvsynthError, "the panel cannot be made", where=candidate.id):
+        panel = workspace_panel(candidate, context.blobs)
+    task = admission.admit(candidate, verdicts, panel, required)
     failed = next((v for v in verdicts if v.status in (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)), None)
     trouble = failed.findings[0].message if failed and failed.findings else ""
     update = {"candidate": candidate, "verdicts": tuple(verdicts), "task": task, "trouble": trouble}
     return outcome.model_copy(update=update), f"{failed.validator} {failed.reason}" if failed else ""
 
 
-def judge(candidate: Candidate, source: Source, context: BuildContext, steps: Sequence[Validator]) -> list[Verdict]:
-    """Climb the ladder; stop at the first verdict that is not PASS or SKIP."""
+def judge(
+    candidate: Candidate,
+    source: Source,
+    context: BuildContext,
+    steps: Sequence[Validator],
+    standing: Mapping[str, Verdict] = _NONE,
+    again: Container[str] = (),
+) -> list[Verdict]:
+    """Climb the ladder; stop at the first verdict that is not PASS or SKIP.
+
+    Args:
+        candidate: what is judged.
+        source: where it comes from.
+        context: what is lent to validators.
+        steps: validators, lowest first.
+        standing: verdicts of an earlier climb by validator; they are kept.
+        again: validators that are asked all the same. Where one of them measures other tests or controls than before,
+            so is everything above it, for that is what the steps above read.
+    """
     verdicts: list[Verdict] = []
+    moved = False
     for validator in steps:
-        verdicts.append(_one_verdict(validator, candidate, source, context, verdicts))
-        if verdicts[-1].status not in (VerdictStatus.PASS, VerdictStatus.SKIP):
+        verdict = standing.get(validator.name)
+        if verdict is None or moved or validator.name in again:
+            verdict = _one_verdict(validator, candidate, source, context, verdicts)
+            moved = moved or _read_above(verdict) != _read_above(standing.get(validator.name))
+        verdicts.append(verdict)
+        if verdict.status not in _CLIMBS:
             break
     return verdicts
+
+
+def _read_above(verdict: Verdict | None) -> object:
+    """What the steps above read of a verdict."""
+    return (None, ()) if verdict is None else (verdict.tests, verdict.controls)
 
 
 def _one_verdict(

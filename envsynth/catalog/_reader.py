@@ -124,7 +124,7 @@ class CatalogReader:
         return outcome.task
 
     def outcome(self, name: str) -> Outcome:
-        """Everything of one lead, by task id, lead key or commit, or by a beginning that fits one only.
+        """Everything of one lead, by candidate id, lead key or commit, or by a beginning that fits one task only.
 
         Raises:
             ConfigError: none or several fit.
@@ -149,7 +149,7 @@ class CatalogReader:
             yield to_outcome(row, verdicts[row["lead"]])
 
     def key(self, name: str) -> str:
-        """The lead key of a task id, lead key or commit, or of a beginning of one that fits one only.
+        """The lead key of a candidate id, lead key or commit, or of a beginning that fits one task only.
 
         Raises:
             ConfigError: none or several fit.

@@ -6,12 +6,16 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from envsynth.cli._output import clean, heading, print_json, print_table
 from envsynth.config import DEFAULT_CATALOG
 from envsynth.models import BuildReport
+
+if TYPE_CHECKING:
+    from envsynth.revalidate import ValidationReport
 
 
 def print_result(report: BuildReport, *, json: bool) -> None:
@@ -36,6 +40,35 @@ def print_result(report: BuildReport, *, json: bool) -> None:
     heading("Next")
     for line in _next_steps(report):
         typer.echo(f"  {line}")
+
+
+def print_validation(report: ValidationReport, *, json: bool) -> None:
+    """Print what judging again came to."""
+    if json:
+        print_json({"event": "report", **report.document()})
+        return
+    renewed = report.selected - report.standing
+    heading(
+        f"{renewed} of {report.selected} candidates judged again, {report.standing} as they stood,"
+        f" in {report.seconds:.1f} s ({report.cpu_s:.1f} s CPU)"
+    )
+    print_table(
+        ("leads", "status", "reason", "source"),
+        [(row.leads, row.status, row.reason, row.source) for row in report.funnel],
+    )
+    for verb, names in (("admitted", report.admitted), ("no task any more", report.demoted)):
+        for name in names:
+            typer.echo(f"{verb}: {name}")
+    for error in report.errors:
+        typer.echo(f"envsynth: {clean(error)}", err=True)
+    command = as_called("envsynth")
+    named = "" if _shown(report.catalog) == str(DEFAULT_CATALOG) else f" --catalog {quoted(report.catalog)}"
+    heading("Next")
+    typer.echo(f"  {command} catalog stats{named}")
+    if report.statuses.get("owed"):
+        typer.echo("  the same command again: it tries what is owed, and nothing else")
+    for name in report.demoted[:1]:
+        typer.echo(f"  {command} catalog show {name}{named}")
 
 
 def _next_steps(report: BuildReport) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from envsynth import __version__
-from envsynth.cli import build, doctor, export, plugins, replay, sources
+from envsynth.cli import build, doctor, export, plugins, replay, sources, validate
 from envsynth.cli.catalog import app as catalog_app
 from envsynth.errors import EnvsynthError, boundary
 
@@ -41,6 +41,7 @@ def root(
 app.command("build")(build.build)
 app.add_typer(sources.app, name="sources")
 app.add_typer(catalog_app, name="catalog")
+app.command("validate")(validate.validate)
 app.command("export")(export.export)
 app.command("replay")(replay.replay)
 app.command("plugins")(plugins.plugins)

@@ -197,6 +197,14 @@ def test_names_that_fit_none_or_several(maker, path):
             catalog.task(catalog.tasks()[0].id.replace("boltons", "bolt0ns"))
 
 
+def test_a_rejected_candidate_is_found_by_its_id(maker, path):
+    rejected = maker.outcome(1, OutcomeStatus.REJECTED)
+    record(path, [rejected, maker.outcome(2), maker.outcome(3, OutcomeStatus.DROPPED)], maker.blobs)
+    with Catalog.open(path, read_only=True) as catalog:
+        assert catalog.outcome(rejected.candidate.id) == rejected
+        assert catalog.key(rejected.candidate.id) == rejected.lead.key
+
+
 def test_many_outcomes_share_their_rosters(maker, path):
     outcomes = [maker.outcome(index, files=20, tests=50) for index in range(12)]
     record(path, outcomes, maker.blobs)

@@ -15,6 +15,7 @@ from envsynth.exporters.replay import ReplayLine, ReplayReport
 
 COMMANDS = [
     "build",
+    "validate",
     "sources check",
     "catalog ls",
     "catalog show",

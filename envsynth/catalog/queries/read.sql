@@ -22,7 +22,10 @@ GROUP BY source, status, reason ORDER BY source, status, count(*) DESC, reason
 SELECT task FROM outcome WHERE task IS NOT NULL ORDER BY task
 
 -- name: keys_of
-SELECT lead FROM outcome WHERE task = $name OR lead = $name ORDER BY lead
+SELECT lead FROM outcome
+WHERE task = $name OR lead = $name
+    OR (candidate IS NOT NULL AND concat_ws('-', name, lower(left(ref, 8)), left(lead, 6)) = $name)
+ORDER BY lead
 
 -- name: keys_like
 SELECT lead FROM outcome
