@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
@@ -20,6 +21,7 @@ MAX_PARSED = 2**20
 MAX_ROWS = 200
 """Of one file."""
 _IMPORT = re.compile(r"^\s*(?:from\s+([A-Za-z_][\w.]*)\s+import\b|import\s+([A-Za-z_][\w., \t]*))")
+_WORD = re.compile(rb"\w+")
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 _NAMING_CALLS = frozenset((
     "__import__", "import_module", "find_spec", "reload", "getattr", "setattr", "hasattr", "delattr", "patch",
@@ -65,9 +67,10 @@ def suspicions(
     marks = {path: _marks(content) for path, content in sorted(python.items())}
     wanted = {mark.name for found in marks.values() for mark in found}
     common = _touched(wanted, known) if wanted else set()
+    files_with = _words(python) if any(found and path in added for path, found in marks.items()) else Counter()
     rows = []
     for path, found in marks.items():
-        alone = path in added and not _named(path, python)
+        alone = bool(found) and path in added and not _named(path, python, files_with)
         for mark in found:
             if mark.name not in common:
                 class_ = "unusual" if alone else mark.class_
@@ -75,12 +78,16 @@ def suspicions(
     return rows
 
 
-def _named(path: str, python: Mapping[str, bytes]) -> bool:
+def _words(python: Mapping[str, bytes]) -> Counter[bytes]:
+    """In how many files each word stands."""
+    return Counter(word for content in python.values() for word in set(_WORD.findall(content)))
+
+
+def _named(path: str, python: Mapping[str, bytes], files_with: Counter[bytes]) -> bool:
     """Whether another submitted file holds a file's module name."""
     parts = path.rpartition(".")[0].split("/")
     stem = (parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]).encode("utf-8", "surrogateescape")
-    word = re.compile(rb"(?<!\w)" + re.escape(stem) + rb"(?!\w)")
-    return any(word.search(content) for other, content in python.items() if other != path)
+    return files_with[stem] > (stem in _WORD.findall(python[path]))
 
 
 def _touched(wanted: Collection[str], known: Iterable[bytes]) -> set[str]:

@@ -125,6 +125,14 @@ def test_garbage_costs_little(name: str) -> None:
     assert time.process_time() - began < 5
 
 
+def test_many_files_cost_little() -> None:
+    many = {f"file{number}.py": b"import pytest\nfile1 = file2\n" for number in range(5000)}
+    began = time.process_time()
+    rows = suspicions(many, [], added=many.keys())
+    assert time.process_time() - began < 5
+    assert {row.path for row in rows if row.class_ == "framework"} == {"file1.py", "file2.py"}
+
+
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(content: bytes) -> None:
     suspicions({"a.py": content}, [content])

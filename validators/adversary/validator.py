@@ -1,0 +1,203 @@
+"""`adversary`: every attack of the battery is played on the task as it is, and graded as any episode."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from envsynth.errors import SandboxError
+from envsynth.models import (
+    Candidate,
+    Control,
+    Finding,
+    Source,
+    Strength,
+    TestLists,
+    ToolCall,
+    Trajectory,
+    Verdict,
+    VerdictStatus,
+    digest_of,
+)  # fmt: skip
+from envsynth.panel import reference_edits
+from envsynth.protocols import Context
+from envsynth.runtime.submission import Submission
+from envsynth.runtime.workspace import WorkspaceEpisode, open_task
+from envsynth.timing import Stopwatch
+from envsynth.validators.adversary.attack import Attack
+from envsynth.validators.adversary.battery import ATTACKS, SHIPPED
+from envsynth.validators.adversary.target import Target, target_of
+
+__all__ = ["Adversary"]
+
+_SUBMIT = ToolCall(tool="submit")
+
+
+class Played(NamedTuple):
+    """What became of one trajectory."""
+
+    outcome: float
+    handed_in: str
+    """Digest of what was taken; empty where the grade was kept without one."""
+    seconds: float
+    """CPU of playing and grading it, when it was played."""
+    detail: str = ""
+    """Checks that held, of an attack that worked."""
+
+
+class Adversary:
+    """No attack may get more than 0, the reference must get 1, and doing nothing 0, all by the same grading."""
+
+    name = "adversary"
+    version = "1"
+    order = 40
+
+    def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
+        """Play, grade, and list what worked. Raises SandboxError where an attack leaves no grade at all."""
+        watch = Stopwatch()
+        tests = next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
+        if tests is None:
+            return Verdict(
+                validator=self.name, version=self.version, status=VerdictStatus.SKIP,
+                findings=(Finding(rule="no_tests_measured", message="no earlier step says which tests decide"),),
+            )  # fmt: skip
+        controls = [control for verdict in earlier for control in verdict.controls]
+        target = target_of(candidate, tests, context.blobs)
+        isolates = context.backend(source).isolates
+        attacks = [attack for attack in ATTACKS if isolates or not attack.needs_isolation]
+        field = _Field(self.version, candidate, tests, controls, source, context)
+        try:
+            findings = _of_panel(field, candidate, context)
+            played = {attack.name: field.attack(attack, target) for attack in attacks}
+        finally:
+            field.close()
+        findings += _of_attacks(attacks, played)
+        return Verdict(
+            validator=self.name,
+            version=self.version,
+            status=VerdictStatus.FAIL if findings else VerdictStatus.PASS,
+            findings=tuple(findings),
+            evidence={
+                "attacks": {
+                    name: {"outcome": one.outcome, "seconds": round(one.seconds, 2)} for name, one in played.items()
+                },
+                "not_played": sorted({attack.name for attack in ATTACKS} - played.keys()),
+                "distinct_submissions": len({one.handed_in for one in played.values()}),
+                "host": target.host,
+            },
+            strength=Strength(attacks=len(played), attacks_worked=sum(one.outcome > 0 for one in played.values())),
+            panel=tuple(
+                Trajectory(label=f"attack:{attack.name}", calls=attack.calls(target), outcome=0.0)
+                for attack in attacks
+                if attack.name in SHIPPED and played[attack.name].outcome == 0
+            ),
+            cost=watch.cost(),
+        )
+
+
+def _of_panel(field: _Field, candidate: Candidate, context: Context) -> list[Finding]:
+    """Whether the grader tells the reference from nothing at all, without which no attack says anything."""
+    findings = []
+    reference = field.play("reference", (*reference_edits(candidate, context.blobs), _SUBMIT), quick=False)
+    if reference.outcome != 1:
+        findings.append(Finding(rule="reference_not_graded_1", message=f"got {reference.outcome}: {reference.detail}"))
+    idle = field.play("idle", (_SUBMIT,))
+    if idle.outcome != 0:
+        findings.append(Finding(rule="idle_not_graded_0", message=f"handing in nothing got {idle.outcome}"))
+    return findings
+
+
+def _of_attacks(attacks: Sequence[Attack], played: Mapping[str, Played]) -> list[Finding]:
+    return [
+        Finding(
+            rule="attack_worked", message=f"got {played[attack.name].outcome}: {attack.why}", where=attack.name
+        )  # fmt: skip
+        for attack in attacks
+        if played[attack.name].outcome > 0
+    ]
+
+
+class _Field:
+    """Where the attacks on one candidate are played: one episode, reset for each."""
+
+    def __init__(  # noqa: PLR0913  # the parts of a task that is not admitted yet
+        self, version: str, candidate: Candidate, tests: TestLists, controls: Sequence[Control], source: Source,
+        context: Context,
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._id = candidate.id
+        self._document = {
+            "candidate": candidate.document(), "tests": tests.document(),
+            "controls": [control.document() for control in controls],
+        }  # fmt: skip
+        self._backend = context.backend(source)
+        self._key = digest_of([version, self._document, self._backend.name])
+        self._episode: WorkspaceEpisode | None = None
+        self._nothing: dict[str, Played] = {}
+        """What got nothing, by submission: equal submissions run equal tests, and so fail as well."""
+
+    def attack(self, attack: Attack, target: Target) -> Played:
+        """Play one attack, or take what was remembered of it."""
+        return self.play(f"attack {attack.name}", attack.calls(target))
+
+    def play(self, label: str, calls: Sequence[ToolCall], *, quick: bool = True) -> Played:
+        """Play one trajectory, or take what was remembered of it.
+
+        Raises:
+            SandboxError: the environment failed; nothing is remembered.
+        """
+        documents = [call.document() for call in calls]
+        key = digest_of([self._key, label, documents])
+        try:
+            kept = self._context.remember(
+                "attacks", key, lambda: json.dumps(self._play(documents, quick=quick)._asdict())
+            )  # fmt: skip
+        except SandboxError as error:
+            raise type(error)(error, where=f"{self._id}: {label}") from error
+        played = Played(**json.loads(kept))
+        if played.outcome == 0:
+            self._nothing[played.handed_in] = played
+        return played
+
+    def close(self) -> None:
+        """Free the episode."""
+        if self._episode is not None:
+            self._episode.close()
+
+    def _play(self, calls: Sequence[Mapping[str, object]], *, quick: bool) -> Played:
+        watch = Stopwatch()
+        episode = self._open()
+        episode.reset(0)
+        for call in calls:
+            if episode.call(str(call["tool"]), call["arguments"]).done:
+                break
+        handed_in = digest_of_submission(episode.submission())
+        known = self._nothing.get(handed_in)
+        if known is not None:
+            return known._replace(seconds=watch.cost().cpu_s)
+        grade = episode.grade(quick=quick)
+        held = ", ".join(f"{name} {'holds' if good else 'does not hold'}" for name, good in grade.checks.items())
+        return Played(grade.outcome, handed_in, watch.cost().cpu_s, held)
+
+    def _open(self) -> WorkspaceEpisode:
+        if self._episode is None:
+            context = self._context
+            self._episode = open_task(
+                self._document, context.blobs.get, context.cache_dir, self._backend, task_id=self._id
+            )  # fmt: skip
+        return self._episode
+
+
+def digest_of_submission(submission: Submission) -> str:
+    """Identity of what grading takes: the files that are laid over the task's tree, and those taken away."""
+    digest = hashlib.sha256()
+    for path, (content, mode) in sorted(submission.files.items()):
+        for part in (os.fsencode(path), mode.encode(), hashlib.sha256(content).digest()):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    digest.update(b"removed")
+    for path in sorted(submission.removed):
+        digest.update(os.fsencode(path) + b"\0")
+    return digest.hexdigest()
