@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from envsynth.cache import Cache, remove_folder
 from envsynth.errors import EnvsynthError, SandboxError, SourceError, boundary, disk_full
-from envsynth.generators.repository.gitdir import GitDir, GitFailed, git_variables, run_git
+from envsynth.generators.repository.gitdir import GitDir, GitFailed, run_git
 
 _CLONE_S = 3600.0
 _FULL_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -121,31 +122,27 @@ class Clones:
         return {name: oid for oid, _, name in (line.partition(" ") for line in lines)}
 
     def _clone(self, clone: GitDir, location: str, where: str) -> None:
-        import git
-
         folder = clone.path.parent
         for left_over in folder.glob(f"new-{clone.path.stem}-*"):
             remove_folder(left_over)
         # Cloned beside its place and renamed into it: a clone that has its name is whole.
         scratch = Path(tempfile.mkdtemp(prefix=f"new-{clone.path.stem}-", dir=folder))
+        words = ("clone", "--quiet", "--bare", "--no-local", "--reject-shallow", "--", location, str(scratch / "git"))
         try:
-            made = git.Repo.clone_from(
-                location, scratch / "git", env=git_variables(), bare=True, no_local=True, reject_shallow=True
-            )
-            made.close()
+            self._transfer(where, *words)
             (scratch / "git").rename(clone.path)
-        except git.GitCommandError as exc:
-            raise explain(str(exc.stderr), where) from None
-        except git.UnsafeProtocolError:
-            raise explain("transport 'ext' not allowed", where) from None
         finally:
             remove_folder(scratch)
 
     def _git(self, clone: GitDir, location: str, where: str, *refspecs: str) -> None:
+        words = ("fetch", "--quiet", "--force", "--no-recurse-submodules", *_split(refspecs, location))
+        self._transfer(where, f"--git-dir={clone.path}", *words)
+
+    def _transfer(self, where: str, *arguments: str) -> None:
+        """Run a git command that moves objects, as long as they move."""
+        patience = f"http.lowSpeedTime={math.ceil(self._timeout)}"
         try:
-            clone.run(
-                "fetch", "--quiet", "--force", "--no-recurse-submodules", *_split(refspecs, location), timeout=_CLONE_S
-            )
+            run_git("-c", patience, *arguments, timeout=_CLONE_S)
         except GitFailed as exc:
             raise explain(str(exc), where) from None
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -163,10 +164,16 @@ def run_git(*arguments: str, timeout: float, cwd: Path | None = None) -> bytes:
         GitFailed: it ended with an error.
         subprocess.TimeoutExpired: it did not end.
     """
-    done = subprocess.run(
-        ["git", *arguments], capture_output=True, env=git_variables(), timeout=timeout, cwd=cwd, check=False,
-        stdin=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise GitFailed(done.stderr.decode("utf-8", "replace").strip() or f"git ended with {done.returncode}")
-    return done.stdout
+    with subprocess.Popen(
+        ["git", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=git_variables(), cwd=cwd, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            said, complaint = process.communicate(timeout=timeout)
+        finally:
+            # Its transport is a process of its own, which would go on with a host that hangs and hold the pipes open.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode != 0:
+        raise GitFailed(complaint.decode("utf-8", "replace").strip() or f"git ended with {process.returncode}")
+    return said

@@ -188,3 +188,11 @@ def undisturbed(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ended.code == 0, ended.err
     assert ended.report["statuses"] == {"admitted": FIXES, "dropped": 1}
     return folder
+
+
+@pytest.fixture(scope="session")
+def undisturbed_one(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with `--limit 1`: one task, for faults that need no more."""
+    folder = tmp_path_factory.mktemp("undisturbed-one")
+    assert lab.build(folder, "--limit", "1").report["statuses"] == {"admitted": 1}
+    return folder
