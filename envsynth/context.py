@@ -10,7 +10,7 @@ from envsynth.cache import Cache
 from envsynth.models import Cost, Source, TestRun, Tree, Workspace, digest_of
 from envsynth.protocols import Language
 from envsynth.runtime.contract import Backend
-from envsynth.sandbox import choose
+from envsynth.sandbox import choose_and_tell
 
 
 class BuildContext:
@@ -34,9 +34,12 @@ class BuildContext:
         """
         trusted = source.options.trusted
         if trusted not in self._backends:
-            self._backends[trusted] = choose(self.sandbox, trusted=trusted, where=source.uri)
-            if self._backends[trusted].warning:
-                self.note(f"{source.uri}: {self._backends[trusted].warning}")
+            choice = choose_and_tell(self.sandbox, trusted=trusted, where=source.uri)
+            self._backends[trusted] = choice.backend
+            if choice.note:
+                self.note(choice.note)
+            if choice.backend.warning:
+                self.note(f"{source.uri}: {choice.backend.warning}")
         return self._backends[trusted]
 
     def language(self, name: str) -> Language:

@@ -27,7 +27,9 @@ def build(  # noqa: PLR0913 (one parameter an option)
         int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="processors")
     ] = None,
     executor: Annotated[str | None, typer.Option(help="Where the work runs.", show_default="local")] = None,
-    sandbox: Annotated[str | None, typer.Option(help="auto, bubblewrap or local.", show_default="auto")] = None,
+    sandbox: Annotated[
+        str | None, typer.Option(help="auto, bubblewrap, docker, docker:RUNTIME or local.", show_default="auto")
+    ] = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
     ] = None,

@@ -11,7 +11,7 @@ import typer
 def replay(
     pack: Annotated[Path, typer.Argument(metavar="PACK", help="Folder of a pack.")],
     task: Annotated[str, typer.Option("--task", metavar="ID", help="Play this task only.")] = "",
-    sandbox: Annotated[str, typer.Option("--sandbox", help="auto, bubblewrap or local.")] = "",
+    sandbox: Annotated[str, typer.Option("--sandbox", help="auto, bubblewrap, docker, docker:RUNTIME or local.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Play a pack's panel with the pack's own code and compare every reward. Exit code 1 when one differs."""

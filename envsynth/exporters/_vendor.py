@@ -8,8 +8,8 @@ from string import Template
 
 import envsynth
 
-_LEFT_OUT = ("sandbox/conformance", "sandbox/docker")
-"""Need more than the standard library."""
+_LEFT_OUT = ("sandbox/conformance", "sandbox/_docker_images")
+"""Need more than the standard library, or are no use in a pack."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 

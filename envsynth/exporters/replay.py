@@ -46,7 +46,7 @@ def replay(
     Args:
         pack: the pack's folder.
         task: play this one only; empty: all.
-        sandbox: `auto`, `bubblewrap` or `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
+        sandbox: `auto`, `bubblewrap`, `docker`, `docker:RUNTIME` or `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
         progress: told each line as it comes.
 
     Raises:

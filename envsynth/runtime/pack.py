@@ -66,7 +66,7 @@ class Pack:
 
         Args:
             task_id: one of `tasks()`.
-            sandbox: `auto`, `bubblewrap` or `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
+            sandbox: `auto`, `bubblewrap`, `docker`, `docker:RUNTIME`, `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
             cache_dir: where trees and environments are kept; None: `$ENVSYNTH_CACHE`, else the user's cache folder.
 
         Raises:
@@ -120,17 +120,18 @@ def backend(name: str, *, where: str) -> Backend:
     Raises:
         SandboxUnavailable: none works here, with what to do.
     """
-    from ..sandbox import choose
+    from ..sandbox import choose_and_tell
 
     try:
-        chosen = choose(name or os.environ.get("ENVSYNTH_SANDBOX", "auto"), trusted=False, where=where)
+        choice = choose_and_tell(name or os.environ.get("ENVSYNTH_SANDBOX", "auto"), trusted=False, where=where)
     except SandboxUnavailable as exc:
         raise SandboxUnavailable(
             exc.what, where=where, cause=exc.cause,
             next_step="set ENVSYNTH_SANDBOX=local, or pass sandbox='local', if you trust the tasks and the agent",
         ) from exc  # fmt: skip
-    _warn_once(str(getattr(chosen, "warning", "")))
-    return chosen
+    _warn_once(choice.note)
+    _warn_once(choice.backend.warning)
+    return choice.backend
 
 
 @cache

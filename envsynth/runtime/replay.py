@@ -71,7 +71,7 @@ def main(pack: Pack, arguments: list[str], write: Callable[[str], object] = prin
     parser = argparse.ArgumentParser(prog=f"python -m {pack.name}.replay", description=__doc__)
     parser.add_argument("task", nargs="?", default="", help="play this task only")
     parser.add_argument("--json", action="store_true", help="print JSON lines")
-    parser.add_argument("--sandbox", default="", help="auto, bubblewrap or local")
+    parser.add_argument("--sandbox", default="", help="auto, bubblewrap, docker, docker:RUNTIME or local")
     options = parser.parse_args(arguments)
     verdicts = []
     try:
