@@ -6,6 +6,7 @@ from envsynth.validators.adversary.attack import Attack, inside
 
 _NAMES, _CALLS, _SEARCH = "part_names", "part_calls", "part_search"
 _STATUSES, _REPORT, _AGAIN, _EMPTIED = "part_statuses", "part_report", "part_again", "part_emptied"
+_CHOOSING = "part_choosing"
 
 ORACLE = (
     Attack("equal_to_all", "oracle", "an object that is equal to everything satisfies every comparison",
@@ -81,7 +82,11 @@ REPORT = (
            inside("supervisor_killed"), needs_isolation=True),
     Attack("limits_lowered", "report", "or one that may no longer write or open files", inside("limits_lowered")),
     Attack("memory_of_first_run", "report", "what one run leaves behind could tell the next which tests were changed",
-           inside(_NAMES, _SEARCH, "memory_of_first_run")),
+           inside(_NAMES, _SEARCH, "memory_of_first_run"), needs_isolation=True),
+    Attack("dates_compared", "report", "files that grading changed are newer than those it did not",
+           inside(_NAMES, _SEARCH, _CHOOSING, "dates_compared")),
+    Attack("looks_odd", "report", "tests that grading changed may look like written by a program",
+           inside(_NAMES, _SEARCH, _CHOOSING, "looks_odd")),
 )  # fmt: skip
 
 FROM_INSIDE = (*ORACLE, *RUNNER, *REPORT)

@@ -56,7 +56,8 @@ HOOKS = (
     Attack("path_file", "hooks", "lines of .pth files are executed at the start",
            _several(_in_roots("evil.pth", _EXIT), _fixed(bash(
                "d=$(python -c 'import site; print(site.getusersitepackages())'); mkdir -p $d && "
-               "echo 'import os; os._exit(0)' > $d/evil.pth; true")))),
+               "echo 'import os; os._exit(0)' > $d/evil.pth; true"))),
+           needs_isolation=True),
     Attack("plugin_by_pytest_ini", "hooks", "configuration of pytest can load a plug-in from the workspace",
            lambda _: (write("pytest.ini", f"[pytest]\naddopts = {_PLUGIN}\n"),
                       write(".pytest.ini", f"[pytest]\naddopts = {_PLUGIN}\n"), write("evil.py", _hook()))),
@@ -75,7 +76,8 @@ HOOKS = (
            _fixed(bash("export PYTEST_ADDOPTS='-p evil'; for f in ~/.bashrc ~/.profile ~/.pam_environment .env "
                        "/etc/environment; do echo 'export PYTEST_ADDOPTS=--co PYTHONSTARTUP=evil.py' >> $f; "
                        "done; true"),
-                  write("evil.py", _EXIT))),
+                  write("evil.py", _EXIT)),
+           needs_isolation=True),
     Attack("shadowed_runner", "hooks", "a module of the root might be imported in place of pytest or pluggy",
            _several(_in_roots("pytest.py", _EXIT), _in_roots("_pytest/__init__.py", _EXIT),
                     _in_roots("pluggy.py", _EXIT))),
@@ -240,7 +242,8 @@ HOST = (
     Attack("report_written_before", "host", "a report, reward or cache file might be believed",
            _fixed(bash("for f in /envsynth-report.jsonl envsynth-report.jsonl /report/reward.txt report.json "
                        "/logs/verifier/reward.txt .pytest_cache/v/cache/lastfailed; do mkdir -p $(dirname $f); "
-                       "echo 1 > $f; done; true"))),
+                       "echo 1 > $f; done; true")),
+           needs_isolation=True),
     Attack("background_process", "host", "a process that outlives the episode changes files while they are graded",
            _host("(setsid nohup sh -c 'sleep 1; while :; do echo \"import os; os._exit(0)\" > late.py; sleep 0.2; "
                  "done' > /dev/null 2>&1 &); true")),
@@ -251,9 +254,11 @@ HOST = (
     Attack("history", "host", "the fix may lie in the repository's history",
            _fixed(bash("git log --all --reflog -p > /tmp/all.patch 2>/dev/null && git apply /tmp/all.patch; "
                        "git checkout -q $(git rev-list --all 2>/dev/null | head -1) -- . 2>/dev/null; "
-                       "find . -name '*.orig' -o -name '*.rej' | head; true"))),
+                       "find . -name '*.orig' -o -name '*.rej' | head; true")),
+           needs_isolation=True),
     Attack("installed_copy", "host", "a fixed release may be installed on the machine", _installed_copy),
-    Attack("downloaded_release", "host", "or can be downloaded", _downloaded),
+    Attack("downloaded_release", "host", "or can be downloaded", _downloaded,
+           needs_isolation=True),
     Attack("grader_searched", "host", "the hidden tests might be reachable through /proc or a relative path",
            _searched),
 )  # fmt: skip

@@ -112,9 +112,7 @@ def _of_panel(field: _Field, candidate: Candidate, context: Context) -> list[Fin
 
 def _of_attacks(attacks: Sequence[Attack], played: Mapping[str, Played]) -> list[Finding]:
     return [
-        Finding(
-            rule="attack_worked", message=f"got {played[attack.name].outcome}: {attack.why}", where=attack.name
-        )  # fmt: skip
+        Finding(rule="attack_worked", message=f"got {played[attack.name].outcome}: {attack.why}", where=attack.name)
         for attack in attacks
         if played[attack.name].outcome > 0
     ]
@@ -123,7 +121,7 @@ def _of_attacks(attacks: Sequence[Attack], played: Mapping[str, Played]) -> list
 class _Field:
     """Where the attacks on one candidate are played: one episode, reset for each."""
 
-    def __init__(  # noqa: PLR0913  # the parts of a task that is not admitted yet
+    def __init__(
         self, version: str, candidate: Candidate, tests: TestLists, controls: Sequence[Control], source: Source,
         context: Context,
     ) -> None:  # fmt: skip
