@@ -99,6 +99,7 @@ class _Build:
         except EnvsynthError as error:
             self.teller.source_failed(error)
             return None
+        self.teller.source_read()
         self.teller.notes(self.context.notes, source.uri)
         self.teller.total += len(leads)
         self.teller.say("plan", f"{len(leads)} leads, {len(dropped)} passed over", source.uri)

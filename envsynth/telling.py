@@ -48,13 +48,19 @@ class Teller:
         """Tell of sources that cannot be built.
 
         Raises:
-            EnvsynthError: the last of them, unless the build keeps going.
+            EnvsynthError: the last of them, unless the build keeps going; or the same infrastructure error came too
+                often.
         """
         for position, error in enumerate(errors, 1):
             if position == len(errors) and not self._keep_going:
                 raise error
             self.errors.append(error)
             self.say("error", str(error))
+            self._count(error.what if error.exit_code == EnvsynthError.exit_code else "", str(error))
+
+    def source_read(self) -> None:
+        """Note that the environment did its part: infrastructure errors before and after it are not in a row."""
+        self._count("", "")
 
     def settled(self, outcome: Outcome, source: str, trouble_kind: str) -> None:
         """Tell what became of a lead.
@@ -77,18 +83,16 @@ class Teller:
             "lead", text, source, status=outcome.status.value, reason=outcome.reason, detail=outcome.detail,
             lead=outcome.lead.key, name=name,
         )  # fmt: skip
-        self._count(outcome, source, trouble_kind)
-
-    def _count(self, outcome: Outcome, source: str, trouble_kind: str) -> None:
-        self._times = self._times + 1 if trouble_kind == self._trouble_kind else 1
-        self._trouble_kind = trouble_kind
-        if not trouble_kind:
-            return
-        if self._times == 1:
+        if trouble_kind and trouble_kind != self._trouble_kind:
             # Equal errors are told once; each stands in the catalog.
             self.say("error", f"owed {outcome.lead.ref[:12]}: {outcome.trouble}", source)
-        if self._times >= SAME_ERRORS:
+        self._count(trouble_kind, outcome.trouble)
+
+    def _count(self, trouble_kind: str, cause: str) -> None:
+        self._times = self._times + 1 if trouble_kind == self._trouble_kind else 1
+        self._trouble_kind = trouble_kind
+        if trouble_kind and self._times >= SAME_ERRORS:
             raise EnvsynthError(
-                f"stopped after {SAME_ERRORS} equal infrastructure errors in a row", cause=outcome.trouble,
+                f"stopped after {SAME_ERRORS} equal infrastructure errors in a row", cause=cause,
                 next_step="envsynth doctor; then the same command again: finished work is kept", retryable=True,
             )  # fmt: skip

@@ -45,6 +45,8 @@ class Listing:
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
         if "unreadable" in source.uri:
             raise SourceError("it does not exist", where=source.uri)
+        if "down" in source.uri:
+            raise SandboxError("the host cannot be reached", where=source.uri, cause="no route to it")
         for index, ref in enumerate(dict(source.extra)["leads"].split(",")):
             lead = Lead(generator=self.name, generator_version=self.version, source=source.uri, name="x", revision="r",
                         strategy="history", ref=ref, index=index)  # fmt: skip
@@ -78,9 +80,7 @@ class Judge:
         self.name, self.order, self.version = name, order, "1"
         self.judged: list[str] = []
 
-    def validate(
-        self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]
-    ) -> Verdict:
+    def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
         ref = candidate.provenance.lead.ref
         self.judged.append(ref)
         if ref == f"crash-{self.name}":
@@ -160,6 +160,28 @@ def test_equal_infrastructure_errors_in_a_row_stop_the_build_and_name_the_cause(
     found = outcomes(tmp_path)
     assert found["good"] == ("admitted", "")
     assert sorted(ref for ref, (status, _) in found.items() if status == "owed") == names[:5]
+
+
+def test_equal_infrastructure_errors_are_counted_across_sources(tmp_path: Path, judges: list[Judge]) -> None:
+    for number in range(9):
+        Listing.trouble[f"late{number}"] = SandboxError("no answer", where=str(number), cause="host is down")
+    sources = [f"https://host.example/o/repo{number} leads=late{number}" for number in range(9)]
+    with pytest.raises(EnvsynthError, match=r"stopped after 5 equal .*host is down"):
+        pipeline.build(config(tmp_path, *sources), lambda _: None)
+    assert sorted(outcomes(tmp_path)) == [f"late{number}" for number in range(5)]
+
+
+def test_sources_whose_hosts_are_down_stop_a_build_that_keeps_going(tmp_path: Path, judges: list[Judge]) -> None:
+    asked: list[str] = []
+    sources = [f"https://host.example/o/down{number}" for number in range(4)]
+    sources += ["https://host.example/o/repo leads=good", *(f"https://host.example/o/down{n}" for n in range(4, 12))]
+    with pytest.raises(EnvsynthError, match=r"stopped after 5 equal .*no route to it"):
+        pipeline.build(
+            config(tmp_path, *sources, keep_going=True),
+            lambda event: asked.append(event.source) if event.kind == "source" else None,
+        )
+    assert len(asked) == 4 + 1 + 5
+    assert outcomes(tmp_path) == {}
 
 
 def test_leads_that_lack_an_interpreter_are_owed_and_stop_nothing(tmp_path: Path, judges: list[Judge]) -> None:
