@@ -12,20 +12,25 @@ from envsynth.models import (
     Finding,
     Source,
     Strength,
+    TestLists,
     TestRun,
     TestStatus,
     Tree,
     TreeEntry,
     Verdict,
     VerdictStatus,
+    digest_of,
 )  # fmt: skip
 from envsynth.panel import reference_tree
 from envsynth.protocols import Context
 from envsynth.runtime.controls import changed_file
+from envsynth.runtime.testkeys import function_of, module_of
 from envsynth.timing import Stopwatch
 
 __all__ = ["Controls"]
 
+MAX_NEIGHBOURS = 12
+"""Functions with pass-to-pass tests for which changes are measured too."""
 FAILING = (TestStatus.FAILED, TestStatus.ERROR)
 
 
@@ -40,7 +45,7 @@ class Controls:
         """One run of the tests as they are, and one for each round of changes, all with the reference."""
         watch = Stopwatch()
         lists = next(verdict.tests for verdict in earlier if verdict.tests is not None)
-        proposed = _by_function(candidate, lists.fail_to_pass, context)
+        proposed = _by_function(candidate, [*lists.fail_to_pass, *_neighbours(lists)], context)
         runs: list[TestRun] = []
         kept: list[Control] = []
         # The first run is the tests as they are; some pass only after others, and are of no use here.
@@ -65,15 +70,15 @@ class Controls:
     def _verdict(
         self, kept: Sequence[Control], fail_to_pass: Sequence[str], runs: Sequence[TestRun], cost: Cost
     ) -> Verdict:
-        covered = {key for control in kept for key in control.keys}
-        findings = () if kept else (
+        covered = {key for control in kept for key in control.keys}.intersection(fail_to_pass)
+        findings = () if covered else (
             Finding(rule="no_controls", message="no changed fail-to-pass test fails with the reference"),
         )  # fmt: skip
         kinds = sorted({control.kind for control in kept})
         return Verdict(
             validator=self.name,
             version=self.version,
-            status=VerdictStatus.PASS if kept else VerdictStatus.FAIL,
+            status=VerdictStatus.PASS if covered else VerdictStatus.FAIL,
             findings=findings,
             evidence={
                 "controls": len(kept),
@@ -86,6 +91,19 @@ class Controls:
             runs=tuple(runs),
             cost=cost,
         )
+
+
+def _neighbours(lists: TestLists) -> list[str]:
+    """Pass-to-pass tests of the files that hold fail-to-pass tests: a few functions of each, always the same."""
+    modules = {module_of(function_of(key)) for key in lists.fail_to_pass}
+    by_function: dict[str, list[str]] = {}
+    demanded = {function_of(key) for key in lists.fail_to_pass}
+    for key in lists.pass_to_pass:
+        function = function_of(key)
+        if function not in demanded and module_of(function) in modules:
+            by_function.setdefault(function, []).append(key)
+    chosen = sorted(by_function, key=lambda name: digest_of([name, lists.fail_to_pass]))[:MAX_NEIGHBOURS]
+    return sorted(key for name in chosen for key in by_function[name])
 
 
 def _by_function(candidate: Candidate, keys: Sequence[str], context: Context) -> dict[str, list[Control]]:

@@ -2,10 +2,10 @@
 
 Code under test runs in the process that runs the tests, and could make every test pass from inside: by replacing the
 runner's functions, by answering every comparison with yes, by reading what the calling test expects. So where all
-tests passed, the fail-to-pass tests run again in fresh processes, with a secret part of them changed so that every
-right solution must fail just these (see `models.Control`). Whoever passes a changed test, or fails an unchanged one,
-did not pass by being right. The changed and the true test have one name and differ in what they assert alone, so
-telling them apart takes knowing what is right.
+tests passed, the fail-to-pass tests and some others run again in fresh processes, with a secret part of them changed
+so that every right solution must fail just these (see `models.Control`). Whoever passes a changed test, or fails an
+unchanged one, did not pass by being right. The changed and the true test have one name and differ in what they assert
+alone, so telling them apart takes knowing what is right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from .contract import JSON
 from .testrun import TestReport
 
 MAX_FUNCTIONS = 24
-"""Tests that one grading puts to the question; more are drawn from."""
+"""Fail-to-pass tests that one grading puts to the question; more are drawn from."""
+MAX_OTHERS = 6
+"""The same for tests that passed before: who breaks them could forge just these."""
 NOT_RUN = "not run"
 
 
@@ -27,7 +29,7 @@ class ControlRow(NamedTuple):
 
     run: int
     id: str
-    """Key of a fail-to-pass test."""
+    """Key of a test."""
     expected: str
     """`passed` where the test was left as it is, `failed` where it was changed."""
     after: str
@@ -45,25 +47,30 @@ class ControlRun(NamedTuple):
     """Key → `passed` or `failed`."""
 
 
-def plan(controls: Sequence[JSON], hidden: Callable[[str], bytes], draw: random.Random) -> list[ControlRun]:
+def plan(
+    controls: Sequence[JSON], lists: JSON, hidden: Callable[[str], bytes], draw: random.Random
+) -> list[ControlRun]:
     """Draw the runs of one grading.
 
     Each function is changed in one run at least and left alone in one at least, so that neither forging everywhere nor
-    being honest in control runs is enough. With one function there are four runs: guessing is right once in 14 times.
+    being honest in control runs is enough. With one function to pass there are four runs: guessing is right once in 14
+    times.
 
     Args:
         controls: documents of `models.Control`.
+        lists: document of `models.TestLists`, or None.
         hidden: content of a hidden file by path.
         draw: source of the secret; a system one when grading.
     """
+    wanted = frozenset((lists or {}).get("fail_to_pass", ()))
     by_function: dict[str, list[JSON]] = {}
     for control in controls:
         by_function.setdefault(control["function"], []).append(control)
-    functions = sorted(by_function)
-    if len(functions) > MAX_FUNCTIONS:
-        functions = sorted(draw.sample(functions, MAX_FUNCTIONS))
-    count = _runs(len(functions))
-    patterns = {name: _pattern(count, draw) for name in functions}
+    demanded = [name for name, those in sorted(by_function.items()) if wanted.intersection(those[0]["keys"])]
+    others = sorted(by_function.keys() - set(demanded))
+    count = _runs(len(demanded))
+    functions = [*_drawn(demanded, MAX_FUNCTIONS, draw), *_drawn(others, MAX_OTHERS, draw)]
+    patterns = {name: _pattern(count, draw) for name in functions if count}
     runs = []
     for number in range(count):
         chosen = {
@@ -71,6 +78,10 @@ def plan(controls: Sequence[JSON], hidden: Callable[[str], bytes], draw: random.
         }  # fmt: skip
         runs.append(_run(chosen, by_function, hidden))
     return runs
+
+
+def _drawn(names: Sequence[str], most: int, draw: random.Random) -> list[str]:
+    return sorted(draw.sample(names, most)) if len(names) > most else list(names)
 
 
 def _runs(functions: int) -> int:

@@ -60,6 +60,11 @@ def function_of(key: str) -> str:
     return path + colons + rest.partition("[")[0]
 
 
+def module_of(function: str) -> str:
+    """The file, or for unittest the module, of a test's function."""
+    return function.partition("::")[0] if "::" in function else ".".join(function.split(".")[:-2])
+
+
 def functions_of(keys: Iterable[str]) -> tuple[str, ...]:
     """What to run so that all of these tests run, sorted; empty, which means everything, where that cannot be told.
 

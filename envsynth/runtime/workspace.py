@@ -289,7 +289,7 @@ class WorkspaceEpisode:
                 raise SandboxError("the tests could not be run", where=task.id, cause=report.trouble)
             return report
 
-        return measure(run, task.tests, plan(task.controls, task.hidden_file, SystemRandom()), quick=quick)
+        return measure(run, task.tests, plan(task.controls, task.tests, task.hidden_file, SystemRandom()), quick=quick)
 
     def close(self) -> None:
         """Free everything; safe to call twice."""

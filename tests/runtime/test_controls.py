@@ -26,9 +26,14 @@ def report(**after: str) -> Report:
     return Report(True, 0, results, "", False, "", 0.0, 0.0)
 
 
+def drawn(controls: list[dict], seed: int, others: tuple[str, ...] = ()) -> list:
+    lists = {"fail_to_pass": [key for one in controls for key in one["keys"] if key not in others]}
+    return plan(controls, lists, lambda _: b"old\n", random.Random(seed))
+
+
 @given(st.integers(1, 40), st.integers(0, 2**32))
 def test_every_function_is_changed_at_least_once_and_left_alone_at_least_once(count: int, seed: int) -> None:
-    runs = plan([control(f"t.py::test_{n}") for n in range(count)], lambda _: b"old\n", random.Random(seed))
+    runs = drawn([control(f"t.py::test_{n}") for n in range(count)], seed)
     assert len(runs) == (4 if count == 1 else 3 if count <= 4 else 2)
     for key in {key for run in runs for key in run.expected}:
         assert {run.expected[key] for run in runs} == {"passed", "failed"}
@@ -36,22 +41,28 @@ def test_every_function_is_changed_at_least_once_and_left_alone_at_least_once(co
     assert all(set(run.expected) <= set(run.select) for run in runs)
 
 
+def test_tests_that_passed_before_are_asked_too_and_do_not_make_guessing_easier() -> None:
+    others = tuple(f"t.py::test_old_{n}" for n in range(30))
+    runs = drawn([control(name) for name in ("t.py::test", *others)], 3, others)
+    assert len(runs) == 4
+    assert all(len(run.expected) == 7 for run in runs)
+
+
 def test_without_controls_there_is_nothing_to_run() -> None:
-    assert plan([], lambda _: b"", random.Random(0)) == []
+    assert drawn([], 0) == []
+    assert plan([control("t.py::test")], None, lambda _: b"", random.Random(0)) == []
 
 
 def test_which_runs_change_a_test_is_a_secret_of_each_grading() -> None:
     one = [control("t.py::test")]
-    drawn = {
-        tuple(run.expected["t.py::test"] for run in plan(one, lambda _: b"", random.Random(n))) for n in range(400)
-    }
-    assert len(drawn) == 14
+    seen = {tuple(run.expected["t.py::test"] for run in drawn(one, n)) for n in range(400)}
+    assert len(seen) == 14
 
 
 def test_a_change_is_asked_about_the_cases_it_was_measured_on_alone() -> None:
     both = control("t.py::test", keys=("t.py::test[1]", "t.py::test[2]"))
     half = control("t.py::test", keys=("t.py::test[2]",))
-    seen = [run.expected for n in range(50) for run in plan([both, half], lambda _: b"", random.Random(n))]
+    seen = [run.expected for n in range(50) for run in drawn([both, half], n)]
     assert {"t.py::test[2]": "failed"} in seen
     assert {"t.py::test[1]": "failed", "t.py::test[2]": "failed"} in seen
     assert {"t.py::test[1]": "passed", "t.py::test[2]": "passed"} in seen
@@ -64,7 +75,7 @@ def test_functions_of_one_file_are_replaced_together() -> None:
 
 
 def test_a_test_that_disappears_has_not_failed() -> None:
-    runs = plan([control("t.py::test")], lambda _: b"", random.Random(1))
+    runs = drawn([control("t.py::test")], 1)
     rows = rows_of(runs, [report()] * len(runs))
     assert {row.after for row in rows} == {"absent"}
     assert not any(met(row) for row in rows)
