@@ -32,14 +32,30 @@ def reference_tree(candidate: Candidate, blobs: BlobStore) -> Tree:
 
 def reference_edits(candidate: Candidate, blobs: BlobStore) -> tuple[ToolCall, ...]:
     """The reference solution as an agent would write it: small unique edits, whole files where that fails."""
+    return edits_to(candidate, reference_tree(candidate, blobs), blobs)
+
+
+def edits_to(candidate: Candidate, target: Tree, blobs: BlobStore) -> tuple[ToolCall, ...]:
+    """What an agent would call to turn the start tree into `target`: removals, then small unique edits, or whole files.
+
+    Args:
+        candidate: whose start tree it is.
+        target: the whole tree wanted.
+        blobs: where contents are.
+    """
     start = blobs.get_tree(candidate.environment.tree)
-    changes = blobs.get_tree(candidate.reference.changes)
-    calls: list[ToolCall] = []
-    for path in candidate.reference.removed:
-        calls.append(_shell(f"rm -- {shlex.quote(path)}"))
-    for entry in changes.entries:
-        calls.extend(_file_calls(entry, start.by_path.get(entry.path), blobs))
+    calls = [_shell(f"rm -- {shlex.quote(path)}") for path in start.by_path if path not in target.by_path]
+    for entry in target.entries:
+        before = start.by_path.get(entry.path)
+        if before != entry:
+            calls.extend(_file_calls(entry, before, blobs))
     return tuple(calls)
+
+
+def trajectory_to(label: str, candidate: Candidate, target: Tree, blobs: BlobStore, outcome: float) -> Trajectory:
+    """The shortest trajectory that hands in `target`."""
+    calls = (*edits_to(candidate, target, blobs), ToolCall(tool="submit"))
+    return Trajectory(label=label, calls=calls, outcome=outcome)
 
 
 def _file_calls(entry: TreeEntry, before: TreeEntry | None, blobs: BlobStore) -> list[ToolCall]:

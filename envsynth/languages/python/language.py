@@ -9,8 +9,10 @@ from pathlib import Path
 from envsynth.errors import SandboxError, SourceError, boundary
 from envsynth.languages.python.controls import controls
 from envsynth.languages.python.layout import collection_targets, files_with_tests
+from envsynth.languages.python.mutants import mutants
 from envsynth.languages.python.prepare import Builder, Solution, command_for
 from envsynth.languages.python.project import Project
+from envsynth.languages.python.rewrites import rewrites
 from envsynth.languages.python.roles import RULES
 from envsynth.models import (
     Control,
@@ -24,6 +26,7 @@ from envsynth.models import (
     TestRun,
     TestStatus,
     Tree,
+    Variant,
     Workspace,
     role_of,
 )
@@ -129,6 +132,14 @@ class Python:
     def controls(self, hidden: Mapping[str, str], keys: Sequence[str], command: TestCommand) -> Iterable[Control]:
         """Changes to hidden tests after which every right solution must fail them."""
         return controls(hidden, keys, command)
+
+    def mutants(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[Variant]:
+        """Wrong variants of the reference, the most telling first."""
+        return mutants(before, after)
+
+    def rewrites(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[Variant]:
+        """Variants that behave as the reference does."""
+        return rewrites(before, after)
 
 
 def graded_tree(workspace: Workspace, tree: Tree, context: Context) -> Tree:

@@ -1,0 +1,171 @@
+"""`strictness`: other ways to write the reference must pass; a test that rejects one asks for a spelling."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from envsynth.languages.hunks import merged
+from envsynth.models import (
+    Candidate,
+    Finding,
+    Source,
+    Strength,
+    TestLists,
+    TestRun,
+    Tree,
+    Variant,
+    VariantFile,
+    Verdict,
+    VerdictStatus,
+)  # fmt: skip
+from envsynth.panel import trajectory_to
+from envsynth.protocols import Context
+from envsynth.timing import Stopwatch
+from envsynth.variants import graded_keys, not_passing, reference_texts, settled_run, variant_tree
+
+__all__ = ["Strictness"]
+
+MAX_REWRITES = 6
+"""Tried on one candidate; each kind once before any twice."""
+REJECTIONS = 2
+"""Equal runs that must reject a rewrite by the same test; less is a flicker."""
+
+
+class Strictness:
+    """Rewrites that touch different lines run together; each runs alone only where they are rejected together."""
+
+    name = "strictness"
+    version = "1"
+    order = 48
+
+    def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
+        """FAIL where a rewrite is rejected twice; SKIP where the reference cannot be written otherwise."""
+        watch = Stopwatch()
+        lists = next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
+        if lists is None:
+            return self._verdict(VerdictStatus.SKIP, [Finding(rule="no_tests_measured", message="nothing says which")])
+        texts = reference_texts(candidate, context.blobs)
+        language = context.language(candidate.environment.recipe.language)
+        proposed = list(language.rewrites(texts.before, texts.after))
+        chosen = each_kind_first(proposed, MAX_REWRITES)
+        if not chosen:
+            finding = Finding(rule="no_rewrites", message="no change of the reference is sure to preserve behaviour")
+            strength = Strength(rewrites=0, rewrites_rejected=0)
+            return self._verdict(VerdictStatus.SKIP, [finding], strength=strength, watch=watch)
+        runner = _Runner(candidate, lists, source, context)
+        rejected: dict[str, tuple[str, ...]] = {}
+        groups = together(chosen, texts.after)
+        for group, files in groups:
+            if len(group) > 1 and not runner.rejections(files, f"rewrites {group[0].name}"):
+                continue
+            for variant in group:
+                rejected[variant.name] = runner.rejections(variant.files, f"rewrite:{variant.name}")
+        strict = [variant for variant in chosen if rejected.get(variant.name)]
+        findings = [] if not strict else [
+            Finding(rule="over_strict", message=f"{len(strict)} of {len(chosen)} right rewrites are rejected")
+        ]  # fmt: skip
+        findings += [_rejected(variant, rejected[variant.name]) for variant in strict]
+        accepted = [variant for variant in chosen if variant not in strict]
+        evidence: dict[str, JsonValue] = {
+            "proposed": len(proposed),
+            "runs": runner.runs,
+            "flickered": runner.flickered,
+            "rewrites": {one.name: "rejected" if one in strict else "accepted" for one in chosen},
+        }
+        verdict = self._verdict(
+            VerdictStatus.FAIL if strict else VerdictStatus.PASS, findings, evidence=evidence,
+            strength=Strength(rewrites=len(chosen), rewrites_rejected=len(strict)), watch=watch,
+        )  # fmt: skip
+        if strict:
+            return verdict
+        tree = variant_tree(candidate, accepted[0].files, context.blobs)
+        alternative = trajectory_to(f"alternative:{accepted[0].name}", candidate, tree, context.blobs, 1.0)
+        return verdict.model_copy(update={"panel": (alternative,), "cost": watch.cost()})
+
+    def _verdict(
+        self, status: VerdictStatus, findings: Sequence[Finding], *, strength: Strength | None = None,
+        evidence: dict[str, JsonValue] | None = None, watch: Stopwatch | None = None,
+    ) -> Verdict:  # fmt: skip
+        return Verdict(
+            validator=self.name, version=self.version, status=status, findings=tuple(findings), strength=strength,
+            evidence=evidence or {}, cost=(watch or Stopwatch()).cost(),
+        )  # fmt: skip
+
+
+class _Runner:
+    """Runs rewrites of one candidate, whole."""
+
+    def __init__(self, candidate: Candidate, lists: TestLists, source: Source, context: Context) -> None:
+        self._candidate, self._keys, self._source, self._context = candidate, graded_keys(lists), source, context
+        self.runs = 0
+        self.flickered = 0
+
+    def rejections(self, files: Sequence[VariantFile], state: str) -> tuple[str, ...]:
+        """The tests that reject a rewrite in every one of some equal runs."""
+        tree = variant_tree(self._candidate, files, self._context.blobs)
+        failing: tuple[str, ...] = self._keys
+        for repeat in range(REJECTIONS):
+            run = self._run(tree, state, repeat)
+            self.runs += 1
+            failing = not_passing(run, failing)
+            if not failing:
+                self.flickered += repeat
+                return ()
+        return failing
+
+    def _run(self, tree: Tree, state: str, repeat: int) -> TestRun:
+        run, workspace = self._context.run_tests, self._candidate.environment
+        return settled_run(lambda: run(workspace, tree, state, repeat, self._source), self._candidate.id)
+
+
+def each_kind_first(variants: Sequence[Variant], limit: int) -> list[Variant]:
+    """At most `limit` variants, in order, the first of each kind before the second of any."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for position, variant in enumerate(variants):
+        ranked.append((seen[variant.kind], position, variant))
+        seen[variant.kind] += 1
+    return [variant for _, _, variant in sorted(ranked, key=lambda one: one[:2])[:limit]]
+
+
+def together(variants: Sequence[Variant], after: dict[str, str]) -> list[tuple[list[Variant], tuple[VariantFile, ...]]]:
+    """Groups of variants that touch different lines, each with the files that hold all of its changes.
+
+    Args:
+        variants: rewrites of the reference.
+        after: text of the reference's source files.
+    """
+    groups: list[tuple[list[Variant], tuple[VariantFile, ...]]] = []
+    for variant in variants:
+        for number, (group, _) in enumerate(groups):
+            files = _merged([*group, variant], after)
+            if files is not None:
+                groups[number] = ([*group, variant], files)
+                break
+        else:
+            groups.append(([variant], variant.files))
+    return groups
+
+
+def _merged(group: Sequence[Variant], after: dict[str, str]) -> tuple[VariantFile, ...] | None:
+    texts: dict[str, list[str]] = {}
+    for file in (file for variant in group for file in variant.files):
+        if file.text is None or file.path not in after:
+            return None
+        texts.setdefault(file.path, []).append(file.text)
+    files = []
+    for path, several in texts.items():
+        text = merged(after[path], several)
+        if text is None:
+            return None
+        files.append(VariantFile(path=path, text=text))
+    return tuple(files)
+
+
+def _rejected(variant: Variant, tests: Sequence[str]) -> Finding:
+    message = f"{variant.description}; rejected by {tests[0]}"
+    more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+    return Finding(rule="rewrite_rejected", message=message + more, where=f"{variant.path}:{variant.line}")
