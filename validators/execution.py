@@ -28,8 +28,6 @@ REFERENCE_RUNS = 3
 TRIES = 3
 """How often a run is tried that failed for the environment's sake."""
 
-_NOT_PASSING = (TestStatus.FAILED, TestStatus.ERROR, TestStatus.ABSENT)
-
 
 class Measured(NamedTuple):
     """What the runs say together."""
@@ -147,7 +145,7 @@ def measure(start: Sequence[TestRun], reference: Sequence[TestRun]) -> Measured:
             flickering.append(key)
         elif became == {TestStatus.PASSED}:
             (status,) = was
-            if status in _NOT_PASSING:
+            if status.fails:
                 fail_to_pass.append(key)
             elif status is TestStatus.PASSED:
                 pass_to_pass.append(key)

@@ -67,6 +67,11 @@ class TestStatus(StrEnum):
     XPASSED = "xpassed"
     ABSENT = "absent"
 
+    @property
+    def fails(self) -> bool:
+        """Whether a fail-to-pass test may be so at the start; a skip or an expected failure is neither here nor there."""
+        return self in (TestStatus.FAILED, TestStatus.ERROR, TestStatus.ABSENT)
+
 
 class TestRecord(Model):
     """One test in one run."""

@@ -10,8 +10,6 @@ from envsynth.generators.repository.excerpt import Excerpt, Failing, Surrounding
 from envsynth.generators.repository.testcode import TestModule, parse_module, same
 from envsynth.models import TestRecord, TestRun, TestStatus
 
-_FAILING = frozenset({TestStatus.FAILED, TestStatus.ERROR, TestStatus.ABSENT})
-
 Reader = Callable[[str], str | None]
 """The text of a path, or None."""
 
@@ -40,7 +38,7 @@ def fail_to_pass(start: TestRun, reference: TestRun) -> list[FailToPass]:
         FailToPass(record, before.get(record.key))
         for record in reference.records
         if record.status is TestStatus.PASSED
-        and (before[record.key].status if record.key in before else TestStatus.ABSENT) in _FAILING
+        and (before[record.key].status if record.key in before else TestStatus.ABSENT).fails
     ]
 
 
