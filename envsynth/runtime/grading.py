@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from ..errors import SandboxError
 from .contract import JSON, Grade
-from .controls import ControlRow, ControlRun, met, rows_of
+from .controls import NOT_RUN, ControlRow, ControlRun, met, rows_of
 from .edits import EditRow
 from .episode_db import EpisodeDatabase, ListedTest, TraceRow
 from .rewards import combined, gate, outcome, process
@@ -77,9 +77,18 @@ def measure(run: Run, lists: JSON, controls: Sequence[ControlRun], *, quick: boo
         run: runs tests on the submission.
         lists: the document of `models.TestLists`, or None for a task without tests.
         controls: the runs that this grading has drawn.
-        quick: as for `WorkspaceEpisode.grade`.
+        quick: as for `WorkspaceEpisode.grade`; where there are control runs these come first, and one that is not as
+            it must be is the last. What did not run is then absent.
     """
-    first = functions_of((lists or {}).get("fail_to_pass", ())) if quick else ()
+    proven: list[TestReport] = []
+    if quick:
+        # Forgers pass the whole suite, and the honest fail nearly every control run: these tell both, and cost least.
+        for control in controls:
+            proven.append(run(control.files, control.select))
+            rows = rows_of(controls, proven)
+            if not all(met(row) for row in rows if row.after != NOT_RUN):
+                return Measured(proven[-1], test_rows(lists, proven[-1]._replace(results=())), rows)
+    first = functions_of((lists or {}).get("fail_to_pass", ())) if quick and not controls else ()
     if first:
         report = run({}, first)
         tests = test_rows(lists, report)
@@ -87,8 +96,7 @@ def measure(run: Run, lists: JSON, controls: Sequence[ControlRun], *, quick: boo
             return Measured(report, tests, rows_of(controls, ()))
     report = run({}, ())
     tests = test_rows(lists, report)
-    proven = []
-    if all(row.after == "passed" for row in tests):
+    if all(row.after == "passed" for row in tests) and not proven:
         proven = [run(control.files, control.select) for control in controls]
     return Measured(report, tests, rows_of(controls, proven))
 
