@@ -7,12 +7,15 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from envsynth import plugins
 from envsynth.cache import default_cache_dir
 from envsynth.cli._output import size
 from envsynth.errors import EnvsynthError
+
+if TYPE_CHECKING:
+    from envsynth.sandbox import BackendReport
 
 LOW_DISK = 2 * 10**9
 """Bytes; environments of one project take some hundred megabytes."""
@@ -71,22 +74,38 @@ def _interpreters() -> Diagnosis:
 
 
 def _sandboxes() -> list[Diagnosis]:
+    from envsynth.sandbox import BACKENDS, explain
+
+    reports = {report.name: report for report in explain()}
     found = []
-    isolated = False
-    for name in plugins.names("sandboxes"):
+    for name in (*BACKENDS, *(other for other in plugins.names("sandboxes") if other not in BACKENDS)):
         try:
-            backend = plugins.load("sandboxes", name)()
-            reason = backend.unavailable()
+            report = reports.get(name) or _foreign_sandbox(name)
         except EnvsynthError as error:
             found.append(Diagnosis("fails", f"sandbox {name}", str(error)))
             continue
-        isolated = isolated or (reason is None and backend.isolates)
-        text = reason or ("works" if backend.isolates else "works, without isolation: for trusted sources only")
-        found.append(Diagnosis("absent" if reason else "ok", f"sandbox {name}", text))
-    if not isolated:
+        reports[name] = report
+        text = report.explanation
+        if report.works:
+            text = f"works: {text}" if report.isolates else "works, without isolation: for trusted sources only"
+        found.append(Diagnosis("ok" if report.works else "absent", f"sandbox {name}", text))
+    isolating = [name for name, report in reports.items() if report.works and report.isolates]
+    if isolating:
+        taken = next((name for name in BACKENDS if name in isolating), "")
+        text = f"--sandbox auto takes {taken}" if taken else f"--sandbox {isolating[0]} works; auto takes none"
+        found.append(Diagnosis("ok", "isolation", text))
+    else:
         text = "none works here: only sources with trusted=yes can be built"
         found.append(Diagnosis("absent", "isolation", text))
     return found
+
+
+def _foreign_sandbox(name: str) -> BackendReport:
+    from envsynth.sandbox import BackendReport
+
+    backend = plugins.load("sandboxes", name)()
+    reason = backend.unavailable()
+    return BackendReport(name, reason is None, backend.isolates, reason or "a plug-in")
 
 
 def _disk() -> list[Diagnosis]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,11 +64,20 @@ def _connect() -> Daemon:
     address = os.environ.get("DOCKER_HOST") or _usual_address()
     try:
         with boundary(SandboxError, "no Docker daemon answers", where=address):
+            _knock(address)
             secured = {**docker.utils.kwargs_from_env(), "base_url": address}
             client: API = docker.APIClient(**secured, version="auto", timeout=TIMEOUT_S)
             return Daemon(client, address, client.info())
     except SandboxError as error:
         raise _no_answer(address, error.__cause__ or error) from None
+
+
+def _knock(address: str) -> None:
+    """Fail early where nobody listens: the SDK would leave its socket open."""
+    if address.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(TIMEOUT_S)
+            door.connect(address.removeprefix("unix://"))
 
 
 def _usual_address() -> str:
@@ -78,14 +88,13 @@ def _usual_address() -> str:
 def _no_answer(address: str, exc: BaseException) -> SandboxError:
     """Say which of the usual causes it is that no daemon answers."""
     said = repr(exc)
-    socket = Path(address.removeprefix("unix://")) if address.startswith("unix://") else None
-    refused = "PermissionError" in said or (socket is not None and socket.exists() and not os.access(socket, os.W_OK))
-    if refused:
+    place = Path(address.removeprefix("unix://")) if address.startswith("unix://") else None
+    if "PermissionError" in said:
         cause, step = "this user may not use its socket", "`sudo usermod -aG docker $USER`, then log in again"
-    elif socket is not None and shutil.which("dockerd", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
-        cause = "Docker is not installed" if not socket.exists() else "nobody listens there"
+    elif place is not None and shutil.which("dockerd", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
+        cause = "Docker is not installed" if not place.exists() else "nobody listens there"
         step = "install it (Debian, Ubuntu: `apt-get install docker.io`) and start it"
-    elif socket is not None:
+    elif place is not None:
         cause, step = "it is not running", "`systemctl start docker`, or as root `dockerd &`"
     else:
         cause, step = " ".join(str(exc).split())[-200:], "check DOCKER_HOST"

@@ -89,10 +89,15 @@ class DockerBackend:
         if isinstance(found, str):
             return found
         version = found.daemon.information.get("ServerVersion", "")
-        runtime = self.runtime or str(found.daemon.information.get("DefaultRuntime", ""))
+        usual = str(found.daemon.information.get("DefaultRuntime", ""))
+        runtime = self.runtime or usual
+        # containerd lists its own shims among the runtimes.
+        known = sorted(name for name in found.daemon.information.get("Runtimes") or {} if "." not in name)
+        others = [f"docker:{name}" for name in known if name != runtime]
         layers = "overlays" if found.overlay else "copies of the layers (overlays are refused here)"
         base = f"{self.base} ({found.profile.base.removeprefix('sha256:')[:12]})"
-        return f"engine {version} at {found.daemon.address}, runtime {runtime}, base {base}, with {layers}"
+        said = f"engine {version} at {found.daemon.address}, runtime {runtime}, base {base}, with {layers}"
+        return f"{said}; also {', '.join(others)}" if others else said
 
     def _find(self) -> Found | str:
         key = (os.getpid(), self.runtime, self.base, self._overlay)
@@ -115,13 +120,14 @@ class DockerBackend:
         runtimes = daemon.information.get("Runtimes") or {}
         if self.runtime and self.runtime not in runtimes:
             raise SandboxError(
-                f"the Docker daemon knows no runtime {self.runtime!r}", cause=f"it knows {', '.join(sorted(runtimes))}",
+                f"the Docker daemon knows no runtime {self.runtime!r}",
+                cause=f"it knows {', '.join(sorted(name for name in runtimes if '.' not in name))}",
                 next_step=f"install it (gVisor: `runsc install`, then restart the daemon), or name it in "
                 f"/etc/docker/daemon.json under runtimes as {self.runtime!r}",
             )  # fmt: skip
         base = image_id(daemon.api, self.base)
         if base is None:
-            step = "envsynth image build --base" + ("" if self.base == BASE else f" --from {self.base}")
+            step = "envsynth image build --base" if self.base == BASE else f"docker pull {self.base}"
             raise SandboxError("there is no base image", where=self.base, next_step=step)
         user = "0:0" if daemon.rootless else f"{os.geteuid()}:{os.getegid()}"
         security = ("label=disable",) if daemon.secured_by("selinux") else ()
@@ -141,10 +147,9 @@ class DockerBackend:
                 return Found(daemon, profile._replace(covered=covered), overlay)
             causes.append(cause)
         raise SandboxError(
-            "a container does not see this machine's files, or may not change its own", where=daemon.address,
-            cause=causes[-1],
-            next_step="use a daemon on this machine (a remote one, or one in a virtual machine that shares no folders, "
-            "is not supported), or `--sandbox bubblewrap`",
+            "a container with this machine's files does not work", where=daemon.address, cause=causes[-1],
+            next_step="use a daemon on this machine: a remote one, or one in a virtual machine that shares no folders, "
+            "is not supported",
         )  # fmt: skip
 
 

@@ -27,6 +27,9 @@ COMMANDS = [
     "replay",
     "plugins",
     "doctor",
+    "image build",
+    "image ls",
+    "image prune",
 ]
 HEAVY = ("duckdb", "pydantic", "git", "docker", "openai", "networkx", "libcst", "pydriller", "gymnasium", "numpy")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 
 import envsynth
 from envsynth.errors import ConfigError, SandboxUnavailable
-from envsynth.sandbox import BACKENDS, choose, explain
+from envsynth.sandbox import BACKENDS, choose, choose_and_tell, explain
+from envsynth.sandbox._docker_args import Profile
+from envsynth.sandbox._docker_client import Daemon
 from envsynth.sandbox.bubblewrap import BubblewrapBackend
+from envsynth.sandbox.docker import DockerBackend, Found
 
 ASK = """
 import json, sys
@@ -28,13 +32,28 @@ print(json.dumps(answers))
 """
 
 
-def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def broken(monkeypatch: pytest.MonkeyPatch, *, docker: bool = False) -> None:
     monkeypatch.setattr(BubblewrapBackend, "_found", "no bwrap was found")
+    found = Found(Daemon(None, "unix:///x", {}), Profile("sha256:0", "0:0", "", (), ()), True)
+    monkeypatch.setattr(DockerBackend, "_find", lambda _: found if docker else "no Docker daemon answers")
 
 
 def test_automatic_takes_isolation_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BubblewrapBackend, "unavailable", lambda self: None)
     assert choose("auto", trusted=True, where="x").isolates
+
+
+def test_automatic_takes_docker_second_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, docker=True)
+    choice = choose_and_tell("auto", trusted=False, where="x")
+    assert (choice.backend.name, choice.backend.isolates) == ("docker", True)
+    assert choice.note == "sandbox docker is used, since others do not work here: bubblewrap: no bwrap was found"
+    assert choose_and_tell("docker", trusted=False, where="x").note == ""
+
+
+def test_the_best_choice_needs_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BubblewrapBackend, "unavailable", lambda self: None)
+    assert choose_and_tell("auto", trusted=True, where="x").note == ""
 
 
 def test_automatic_falls_back_only_for_trusted_sources(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +63,7 @@ def test_automatic_falls_back_only_for_trusted_sources(monkeypatch: pytest.Monke
     assert "no isolation" in BACKENDS["local"].warning  # type: ignore[union-attr]
     with pytest.raises(SandboxUnavailable) as caught:
         choose("auto", trusted=False, where="list.txt:3")
-    for part in ("list.txt:3", "no bwrap was found", "trusted=yes", "--sandbox local"):
+    for part in ("list.txt:3", "no bwrap was found", "no Docker daemon", "trusted=yes", "--sandbox local"):
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -54,8 +73,16 @@ def test_asked_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose("local", trusted=False, where="x").name == "local"
     with pytest.raises(SandboxUnavailable, match="no bwrap was found"):
         choose("bubblewrap", trusted=True, where="x")
-    with pytest.raises(ConfigError, match="bubblewrap"):
-        choose("chroot", trusted=True, where="x")
+    for name in ("chroot", "docker:", "local:runc"):
+        with pytest.raises(ConfigError, match="bubblewrap"):
+            choose(name, trusted=True, where="x")
+
+
+def test_docker_with_a_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, docker=True)
+    assert choose("docker:runsc", trusted=False, where="x").name == "docker:runsc"
+    monkeypatch.setenv("ENVSYNTH_DOCKER_RUNTIME", "kata")
+    assert choose("docker", trusted=False, where="x").name == "docker:kata"
 
 
 def test_explanations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,8 +106,9 @@ def test_where_user_namespaces_are_refused() -> None:
     code = f"import sys; sys.path.insert(0, {str(root)!r})\n{ASK}"
     args = ["--unshare-user", "--disable-userns", "--dev-bind", "/", "/", "--proc", "/proc"]
     done = subprocess.run(
-        [found.binary, *args, sys.executable, "-c", code], capture_output=True, check=True, timeout=60
-    )
+        [found.binary, *args, sys.executable, "-c", code], capture_output=True, check=True, timeout=60,
+        env={**os.environ, "DOCKER_HOST": "unix:///no/such/socket"},
+    )  # fmt: skip
     answers = json.loads(done.stdout)
     assert answers["auto True"] == answers["local False"] == "local"
     for asked in ("auto False", "bubblewrap True"):
