@@ -37,6 +37,8 @@ class Cache:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
+        self._whole: set[str] = set()
+        """Blobs that this process has written or compared."""
         with self._boundary():
             self.root.mkdir(parents=True, exist_ok=True)
 
@@ -46,8 +48,10 @@ class Cache:
         """Keep a content; returns its sha256."""
         digest = hashlib.sha256(content).hexdigest()
         path = self._blob(digest)
-        if not path.exists():
-            self._write(path, zlib.compress(content, 1))
+        if digest not in self._whole or not path.exists():
+            if not _holds(path, content):
+                self._write(path, zlib.compress(content, 1))
+            self._whole.add(digest)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -60,10 +64,12 @@ class Cache:
         try:
             content = zlib.decompress(path.read_bytes())
         except FileNotFoundError:
+            self._whole.discard(digest)
             raise KeyError(digest) from None
         except zlib.error:
             content = b""
         if hashlib.sha256(content).hexdigest() != digest:
+            self._whole.discard(digest)
             path.unlink(missing_ok=True)
             raise KeyError(digest)
         return content
@@ -161,6 +167,14 @@ class Cache:
             except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a blob's file is there and undamaged: a damaged one must not keep the content from being written."""
+    try:
+        return zlib.decompress(path.read_bytes()) == content
+    except (FileNotFoundError, zlib.error):
+        return False
 
 
 def remove_folder(path: Path) -> None:

@@ -64,6 +64,15 @@ def test_a_corrupt_blob_counts_as_none_and_can_be_made_again(cache: Cache, damag
     assert cache.get(digest) == b"precious"
 
 
+def test_a_corrupt_blob_is_written_again_before_anybody_reads_it(cache: Cache) -> None:
+    digest = cache.put(b"precious")
+    (file,) = [path for path in (cache.root / "blobs").rglob("*") if path.is_file()]
+    file.write_bytes(b"not zlib")
+    again = Cache(cache.root)  # another process
+    assert again.put(b"precious") == digest
+    assert again.get(digest) == b"precious"
+
+
 def test_materialised_tree_is_the_tree(cache: Cache) -> None:
     tree = make_tree(cache)
     folder = cache.materialise(tree)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envsynth.cache import Cache, remove_folder
-from envsynth.errors import EnvsynthError, SandboxError, SourceError, boundary, disk_full
+from envsynth.errors import DiskFull, EnvsynthError, SandboxError, SourceError, boundary, disk_full
 from envsynth.generators.repository.gitdir import GitDir, GitFailed, run_git
 
 _CLONE_S = 3600.0
@@ -144,7 +144,9 @@ class Clones:
         try:
             run_git("-c", patience, *arguments, timeout=_CLONE_S)
         except GitFailed as exc:
-            raise explain(str(exc), where) from None
+            error = explain(str(exc), where)
+            # Whatever git read from, it is the clone that there was no room for.
+            raise disk_full(str(self._cache.root)) if isinstance(error, DiskFull) else error from None
 
     def _fetch_one(self, clone: GitDir, location: str, revision: str | None, where: str) -> str:
         """A revision that no branch or tag reaches, such as `refs/pull/1/head` or a bare hash."""

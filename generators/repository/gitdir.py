@@ -171,7 +171,7 @@ def run_git(*arguments: str, timeout: float, cwd: Path | None = None) -> bytes:
         try:
             said, complaint = process.communicate(timeout=timeout)
         finally:
-            # Its transport is a process of its own, which would go on with a host that hangs and hold the pipes open.
+            # Its transport is a process of its own, which would go on waiting for a host that hangs.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     if process.returncode != 0:
