@@ -10,27 +10,20 @@ from envsynth.models import Candidate, FileMode, Finding, Role, Source, Tree, Ve
 from envsynth.protocols import Context
 from envsynth.runtime.trees import leads_out
 from envsynth.timing import Stopwatch
+from envsynth.validators.leakage.secrets import EMAIL, secrets_of_tree
 
 __all__ = ["Static"]
 
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
 _HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,40}\b")
-_SECRETS = {
-    "private key": re.compile(rb"-----BEGIN (?:RSA |EC |OPENSSH |DSA )?PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}"),
-    "cloud access key": re.compile(rb"\bAKIA[0-9A-Z]{16}\b"),
-    "repository token": re.compile(rb"\bgh[pousr]_[A-Za-z0-9]{36}\b"),
-}
 MIN_INSTRUCTION = 60
 """Characters; less is a title."""
-MAX_SCANNED = 2**20
-"""Bytes; larger files are not searched for secrets."""
 
 
 class Static:
     """Documents, SQL, paths, instruction text, licence and secrets."""
 
     name = "static"
-    version = "1"
+    version = "2"
     order = 10
 
     def validate(
@@ -48,7 +41,8 @@ class Static:
         noted = [] if candidate.provenance.licence_files else [
             Finding(rule="no_licence_file", message="the tree holds no licence text")
         ]  # fmt: skip
-        noted += _secrets(start, context.blobs.get)
+        for finding in dict.fromkeys(_secrets(candidate, (start, hidden, changes), context)):
+            (fatal if finding.rule == "secret_in_tree" else noted).append(finding)
         return Verdict(
             validator=self.name,
             version=self.version,
@@ -64,7 +58,7 @@ def _instruction(candidate: Candidate, demanded: bytes) -> Iterator[Finding]:
     text = candidate.instruction
     if len(text.strip()) < MIN_INSTRUCTION:
         yield Finding(rule="instruction_too_short", message=f"{len(text.strip())} characters")
-    address = _EMAIL.search(text)
+    address = EMAIL.search(text)
     if address and address.group().encode() not in demanded:
         yield Finding(rule="instruction_has_email", message=address.group())
     for found in _HASH.finditer(text):
@@ -103,11 +97,7 @@ def _links(tree: Tree, get: Callable[[str], bytes]) -> Iterator[Finding]:
             yield Finding(rule="link_leads_out", message="a symbolic link leaves the tree", where=entry.path)
 
 
-def _secrets(tree: Tree, get: Callable[[str], bytes]) -> Iterator[Finding]:
-    for entry in tree.entries:
-        if entry.size > MAX_SCANNED:
-            continue
-        content = get(entry.blob)
-        for what, pattern in _SECRETS.items():
-            if pattern.search(content):
-                yield Finding(rule="possible_secret", message=f"looks like a {what}", where=entry.path)
+def _secrets(candidate: Candidate, trees: Sequence[Tree], context: Context) -> Iterator[Finding]:
+    """Credentials in anything that would travel with the task, each place once."""
+    for tree in trees:
+        yield from secrets_of_tree(tree, context.blobs.get, candidate.environment.roles)

@@ -11,6 +11,8 @@ from envsynth.cache import Cache
 from envsynth.models import Candidate, Check, Criterion, FileMode, Source, Verdict, VerdictStatus, Verifier
 from envsynth.validators.static import Static
 
+START = {"calc.py": b"def mean(xs): ...\n", "LICENSE": b"MIT"}
+
 
 @pytest.fixture
 def judge(cache: Cache, source: Source) -> Callable[[Candidate], Verdict]:
@@ -88,11 +90,18 @@ def test_links(candidate: Candidate, judge: Callable[..., Verdict], tree: Callab
     assert passes or verdict.reason == "link_leads_out"
 
 
-def test_secrets_and_a_missing_licence_are_noted(
+def test_secrets_keep_a_task_out_unless_they_are_fixtures(
     candidate: Candidate, judge: Callable[..., Verdict], tree: Callable[..., str]
 ) -> None:
-    key = b"-----BEGIN RSA PRIVATE KEY-----\n" + b"A" * 64
-    noted = changed(changed(candidate, "environment", tree=tree({"key.pem": key})), "provenance", licence_files=())
+    key = b"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7Zq0vW3bT9yXk2LmN8pRs5UcFhJ4dGe6\n"
+    noted = changed(candidate, "environment", tree=tree({**START, "tests/key.pem": key}))
     verdict = judge(noted)
-    assert verdict.status is VerdictStatus.PASS
-    assert {finding.rule for finding in verdict.findings} == {"no_licence_file", "possible_secret"}
+    assert (verdict.status, [finding.rule for finding in verdict.findings]) == (VerdictStatus.PASS, ["possible_secret"])
+    for part, field in (("environment", "tree"), ("reference", "changes")):
+        verdict = judge(changed(candidate, part, **{field: tree({"deploy/key.pem": key})}))
+        assert (verdict.status, verdict.reason) == (VerdictStatus.FAIL, "secret_in_tree")
+
+
+def test_a_missing_licence_is_noted(candidate: Candidate, judge: Callable[..., Verdict]) -> None:
+    verdict = judge(changed(candidate, "provenance", licence_files=()))
+    assert (verdict.status, verdict.reason) == (VerdictStatus.PASS, "no_licence_file")

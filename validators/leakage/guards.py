@@ -86,7 +86,7 @@ class Guards:
 
     @cached_property
     def packages(self) -> tuple[str, ...]:
-        """Names that another copy of the project bears: the source's, and those of the top modules that the fix is in."""
+        """Names that another copy of the project bears: the source's, and the top modules' that the fix is in."""
         names = {self.candidate.provenance.lead.name}
         roots = [root for root in self.candidate.environment.command.roots if root != "."]
         for change in self.changes:

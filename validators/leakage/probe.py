@@ -259,7 +259,7 @@ def _links(lines: Sequence[str]) -> list[Finding]:
         path, colon, text = line.partition(":")
         text = text.strip()
         leads = not colon and "__editable__" in path
-        if path.endswith((".pth", ".egg-link")):
+        if colon and path.endswith((".pth", ".egg-link")):
             leads = bool(text) and (text.startswith("/") or ".." in text.split("/") or "__editable__" in text)
         elif path.endswith("direct_url.json"):
             leads = '"file://' in text

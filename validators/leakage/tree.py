@@ -152,7 +152,7 @@ def _compiled(guards: Guards, path: str, content: bytes) -> Iterator[Finding]:
             yield Finding(rule="byte_code_of_fix", message=f"byte code of {change.path}", where=path)
             return
         shown = [token for token in guards.tokens if token in content]
-        if shown and (len(shown) >= _TOKENS or (same and len(shown) >= min(_TOKENS, len(guards.tokens)))):
+        if shown and (len(shown) >= _TOKENS or (same and 2 * len(shown) >= len(guards.tokens))):
             names = ", ".join(token.decode() for token in shown[:3])
             yield Finding(rule="compiled_fix", message=f"compiled code with {names}", where=path)
             return
