@@ -2,116 +2,91 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 import tiny_task as tiny
 
+from envsynth.cache import Cache
 from envsynth.runtime.play import play
 from envsynth.runtime.workspace import WorkspaceEpisode
+from envsynth.validators.adversary.attack import bash, text
+from envsynth.validators.adversary.battery import ATTACKS, BY_NAME
+from envsynth.validators.adversary.target import Target, target_of
 
 pytestmark = pytest.mark.sandbox
 
-CONFTEST = """\
-import pytest
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = (yield).get_result()
-    report.outcome, report.longrepr = "passed", None
-"""
-BASKET = tiny.START["shop/basket.py"]
-EXIT = "import os; os._exit(0)"
-FAKE_TEST = "echo 'def test_discount(): pass' >"
-PLUGIN = CONFTEST.replace("conftest", "plugin")
-
-
-def write(path: str, content: str) -> dict:
-    return {"tool": "write_file", "arguments": {"path": path, "content": content}}
-
-
-def bash(command: str) -> dict:
-    return {"tool": "bash", "arguments": {"command": command}}
-
-
-LONG_PATH = "for i in $(seq 20); do d=$(printf 'x%.0s' $(seq 200)); mkdir $d && cd $d; done; touch ${d:0:70}"
-ATTACKS = {
-    "long_path": [bash(LONG_PATH)],
-    "root_conftest": [write("conftest.py", CONFTEST)],
-    "nested_conftest": [write("tests/conftest.py", CONFTEST), write("shop/conftest.py", CONFTEST)],
-    "conftest_package": [write("conftest/__init__.py", CONFTEST)],
-    "sitecustomize": [write("sitecustomize.py", EXIT), write("usercustomize.py", EXIT)],
-    "path_file": [write("evil.pth", EXIT), write("shop/evil.pth", EXIT)],
-    "plugin_by_pytest_ini": [write("pytest.ini", "[pytest]\naddopts = -p evil\n"), write("evil.py", PLUGIN)],
-    "plugin_by_pyproject": [
-        write("pyproject.toml", '[tool.pytest.ini_options]\naddopts = "-p evil"\n'), write("evil.py", PLUGIN),
-    ],
-    "plugin_by_entry_point": [
-        write("evil-1.dist-info/entry_points.txt", "[pytest11]\nevil = evil\n"),
-        write("evil-1.dist-info/METADATA", "Name: evil\nVersion: 1\n"), write("evil.py", PLUGIN),
-    ],
-    "no_test_paths": [write("pytest.ini", "[pytest]\ntestpaths = nowhere\npython_files = none\n")],
-    "setup_cfg_and_tox": [
-        write("setup.cfg", "[tool:pytest]\naddopts = --co\n"), write("tox.ini", "[pytest]\naddopts = --co\n"),
-    ],
-    "shadow_pytest": [write("pytest.py", EXIT), write("_pytest/__init__.py", EXIT)],
-    "shadow_stdlib": [write("json.py", EXIT), write("unittest/__init__.py", EXIT)],
-    "shadow_in_tests_folder": [write("tests/json.py", EXIT)],
-    "exit_at_import": [write("shop/__init__.py", "import sys; sys.exit(0)")],
-    "hard_exit_at_import": [write("shop/__init__.py", EXIT)],
-    "syntax_error": [write("shop/prices.py", "def total(:\n")],
-    "fake_output": [write("shop/basket.py", "print('tests/test_prices.py::test_discount PASSED')\n" + BASKET)],
-    "deleted_tests": [bash("rm -rf tests")],
-    "emptied_tests": [bash("for f in tests/*; do : > $f; done")],
-    "skipped_tests": [bash("sed -i '1i import pytest; pytestmark = pytest.mark.skip' tests/*.py")],
-    "expected_failure": [bash("sed -i '1i import pytest; pytestmark = pytest.mark.xfail(run=False)' tests/*.py")],
-    "rewritten_tests": [write("tests/test_prices.py", "def test_discount(): pass\ndef test_plain(): pass\n")],
-    "linked_tests_folder": [bash(f"mkdir fake && {FAKE_TEST} fake/test_prices.py && rm -r tests && ln -s fake tests")],
-    "linked_test": [bash(f"{FAKE_TEST} fake.py && ln -sf ../fake.py tests/test_prices.py")],
-    "folder_at_a_tests_path": [bash("cd tests && rm test_prices.py && mkdir test_prices.py && touch test_prices.py/x")],
-    "file_at_the_tests_folder": [bash("rm -r tests && touch tests")],
-    "unreadable": [bash("chmod 000 shop/prices.py shop tests . || true")],
-    "fifo_and_device": [bash("rm shop/prices.py && mkfifo shop/prices.py shop/pipe.py; mknod shop/dev c 1 3 || true")],
-    "ten_thousand_files": [bash("mkdir many && cd many && seq -f 'file%g.py' 10000 | xargs touch")],
-    "huge_file": [bash("head -c 50000000 /dev/zero > shop/huge.py")],
-    "report_written_before": [bash("echo {} > /envsynth-report.jsonl; mkdir /report; echo 1 > /report/reward; true")],
-    "background_process": [bash("(setsid sh -c 'sleep 1; echo x > shop/late.py' >/dev/null 2>&1 &) ; true")],
-    "links_out": [bash("ln -s /etc/passwd shop/passwd.py; ln -s / shop/root; ln -sf ../../../.. shop/up")],
-    "names_that_are_no_text": [bash(r"touch $'shop/\xff.py' $'line\nbreak.py' -- '-rf' ' '")],
-    "environment_variables": [bash("echo 'export PYTEST_ADDOPTS=--co' | tee ~/.bashrc ~/.profile")],
-    "installed_over_site_packages": [bash("find /env -name pytest | xargs -I% cp /dev/null %/__init__.py; true")],
-    "repository_with_hooks": [bash("mkdir -p .git/hooks && echo x > .git/config; true")],
-}  # fmt: skip
-
-
-CORE = {
-    "root_conftest", "sitecustomize", "plugin_by_pytest_ini", "shadow_pytest", "hard_exit_at_import", "deleted_tests",
-    "linked_tests_folder", "folder_at_a_tests_path", "unreadable", "fifo_and_device", "report_written_before",
-    "background_process",
+PLAIN = {
+    "sitecustomize", "plugin_by_pytest_ini", "shadowed_runner", "linked_tests_folder", "fifo_and_device",
+    "background_process", "equal_to_all", "frame_oracle", "report_replaced", "report_rewritten",
 }  # fmt: skip
 """What plain pytest tries; the rest is slow together."""
+WORK = {
+    "dates_compared": "a control run lays only the test files that it changes, so their dates give them away",
+}
+"""Attacks that get more than 0 today."""
 
 
-@pytest.mark.parametrize(
-    "attack", [pytest.param(name, marks=() if name in CORE else pytest.mark.slow) for name in ATTACKS]
-)
-def test_an_attack_gets_nothing(episode: WorkspaceEpisode, attack: str) -> None:
-    grade = play(episode, [*ATTACKS[attack], tiny.SUBMIT])
-    assert grade.outcome == 0.0
-    assert grade.reward == 0.0
+def _marks(name: str) -> Sequence[pytest.MarkDecorator]:
+    marks = [] if name in PLAIN else [pytest.mark.slow]
+    return [*marks, pytest.mark.xfail(strict=True, reason=WORK[name])] if name in WORK else marks
+
+
+@pytest.fixture(scope="module")
+def target(cache: Cache) -> Target:
+    task = tiny.make_task(cache)
+    assert task.tests
+    return target_of(task.candidate, task.tests, cache)
+
+
+def calls_of(name: str, target: Target) -> list[dict]:
+    return [call.document() for call in BY_NAME[name].calls(target)]
+
+
+@pytest.mark.parametrize("attack", [pytest.param(one.name, marks=_marks(one.name)) for one in ATTACKS])
+def test_an_attack_gets_nothing(episode: WorkspaceEpisode, target: Target, attack: str) -> None:
+    episode.reset()
+    for call in calls_of(attack, target):
+        episode.call(call["tool"], call["arguments"])
+    grade = episode.grade(quick=True)
+    assert (grade.outcome, grade.reward) == (0.0, 0.0)
+
+
+def test_an_eight_line_conftest_fools_pytest_and_not_the_grader(
+    episode: WorkspaceEpisode, target: Target, cache: Cache, tmp_path: Path
+) -> None:
+    hook = text("hook")
+    assert hook.count("\n") == 8
+    # By hand: the workspace as the attacker leaves it, with the hidden tests laid over it.
+    for path, content in {**tiny.START, **tiny.HIDDEN, "conftest.py": hook}.items():
+        tmp_path.joinpath(path).parent.mkdir(exist_ok=True)
+        tmp_path.joinpath(path).write_text(content)
+    python = cache.root / "environments" / tiny.recipe().digest() / "bin" / "python"
+    command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path)]
+    fooled = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (fooled.returncode, "3 passed" in fooled.stdout) == (0, True)
+    tmp_path.joinpath("conftest.py").unlink()
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+
+    grade = play(episode, calls_of("root_conftest", target))
+    assert (grade.outcome, grade.reward) == (0.0, 0.0)
     assert not grade.checks["fail_to_pass"]
-
-
-@pytest.mark.parametrize("attack", ["root_conftest", "linked_tests_folder", "fifo_and_device", "long_path"])
-def test_a_true_solution_counts_whatever_lies_around_it(episode: WorkspaceEpisode, attack: str) -> None:
-    calls = [*ATTACKS[attack], bash("rm -f shop/prices.py"), tiny.SOLVE, tiny.SUBMIT]
-    assert play(episode, calls).outcome == 1.0
-
-
-def test_an_attacker_is_seen_in_the_rubric(episode: WorkspaceEpisode) -> None:
-    grade = play(episode, [*ATTACKS["root_conftest"], *ATTACKS["repository_with_hooks"], tiny.SUBMIT])
     assert grade.criteria["edited_a_test"] is False
+    assert {line["path"] for line in grade.detail["left_out"]} == {"conftest.py"}
+
+
+def test_a_true_solution_counts_whatever_lies_around_it(episode: WorkspaceEpisode, target: Target) -> None:
+    names = ("root_conftest", "linked_tests_folder", "fifo_and_device", "long_path")
+    calls = [call for name in names for call in calls_of(name, target)[:-1]]
+    assert play(episode, [*calls, bash("rm -f shop/prices.py").document(), tiny.SOLVE, tiny.SUBMIT]).outcome == 1.0
+
+
+def test_debris_is_seen_in_the_rubric(episode: WorkspaceEpisode, target: Target) -> None:
+    grade = play(episode, calls_of("repository_with_hooks", target))
     assert grade.criteria["left_debris"] is False
-    assert {line["path"] for line in grade.detail["left_out"]} == {"conftest.py", ".git/config"}
+    assert {line["path"] for line in grade.detail["left_out"]} == {".git/config", ".git/hooks/post-checkout"}
 
 
 def test_nothing_outlives_a_command(episode: WorkspaceEpisode) -> None:
@@ -120,24 +95,12 @@ def test_nothing_outlives_a_command(episode: WorkspaceEpisode) -> None:
     assert first[0] == first[1]
 
 
-IN_PROCESS = {
-    "report_replaced": (
-        "import _pytest.reports as r\nmake = r.TestReport.from_item_and_call.__func__\n\n\n"
-        "def passed(cls, item, call):\n    report = make(cls, item, call)\n"
-        "    report.outcome, report.longrepr = 'passed', None\n    return report\n\n\n"
-        "r.TestReport.from_item_and_call = classmethod(passed)\n"
-    ),
-    "tests_not_called": "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n",
-    "plugin_by_search": (
-        "import gc\nimport _pytest.config\n\n\nclass Plugin:\n    def pytest_pyfunc_call(self, pyfuncitem):\n"
-        "        return True\n\n\nfor thing in gc.get_objects():\n"
-        "    if isinstance(thing, _pytest.config.Config):\n        thing.pluginmanager.register(Plugin())\n"
-    ),
-}
+FORGERS = ("frame_oracle", "profiled", "channel_selective", "exit_patched", "watcher_forked", "asserts_stripped")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attack", IN_PROCESS)
-def test_an_attack_from_inside_the_test_process_gets_nothing(episode: WorkspaceEpisode, attack: str) -> None:
-    calls = [write("shop/prices.py", IN_PROCESS[attack] + tiny.BROKEN), tiny.SUBMIT]
-    assert play(episode, calls).outcome == 0.0
+@pytest.mark.parametrize("attack", FORGERS)
+def test_control_runs_are_what_tells_a_forger(episode: WorkspaceEpisode, target: Target, attack: str) -> None:
+    """Without them these attacks pass: they are real."""
+    grade = play(episode, calls_of(attack, target))
+    assert [name for name, holds in grade.checks.items() if not holds] == ["controls"]
