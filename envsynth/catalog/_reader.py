@@ -201,6 +201,7 @@ class CatalogReader:
             funnel = [_funnel_row(row) for row in self._run("read", "stats_funnel", {})]
             strength = dict(zip(StrengthStats.model_fields, self._run("read", "stats_strength", {})[0], strict=True))
             flicker = [SourceFlicker(source=row[0], tests=row[1]) for row in self._run("read", "stats_flicker", {})]
+            (twins,) = self._run("read", "stats_near_duplicates", {})[0]
             costs = [
                 SourceCost(source=source, tasks=tasks, wall_s=wall, cpu_s=cpu, disk_bytes=size)
                 for source, tasks, wall, cpu, size in self._run("read", "stats_cost", {})
@@ -210,7 +211,7 @@ class CatalogReader:
             statuses[row.status] += row.leads
         return CatalogStats(
             builds=builds, leads=leads, statuses=dict(statuses), funnel=tuple(funnel), flicker=tuple(flicker),
-            costs=tuple(costs), strength=StrengthStats.model_validate(strength),
+            costs=tuple(costs), near_duplicates=twins, strength=StrengthStats.model_validate(strength),
             wall_s=wall_s, cpu_s=cpu_s, disk_bytes=disk, blobs=blobs, blob_bytes=blob_bytes,
             file_bytes=self.path.stat().st_size,
         )  # fmt: skip

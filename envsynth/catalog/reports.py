@@ -81,6 +81,8 @@ class CatalogStats(Model):
     funnel: tuple[FunnelRow, ...]
     flicker: tuple[SourceFlicker, ...]
     costs: tuple[SourceCost, ...]
+    near_duplicates: int = Field(ge=0)
+    """Tasks that are nearly the same change as one with an earlier id."""
     strength: StrengthStats
     wall_s: float = Field(ge=0)
     cpu_s: float = Field(ge=0)

@@ -11,7 +11,7 @@ import hashlib
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from envsynth.leaks import Change
@@ -39,10 +39,18 @@ class Fingerprint(NamedTuple):
     """`SKETCH` numbers below 2**32."""
 
 
-def fingerprint(changes: Iterable[Change], reference: Reference) -> Fingerprint:
-    """The fingerprint of a reference; the same change on another branch has the same, or nearly."""
+def fingerprint(changes: Iterable[Change], reference: Reference, binary: Mapping[str, str]) -> Fingerprint:
+    """The fingerprint of a reference; the same change on another branch has the same, or nearly.
+
+    Args:
+        changes: its files that are text.
+        reference: what it removes.
+        binary: digests of its other files, by path.
+    """
     patch: list[list[object]] = [["removed", sorted(posixpath.basename(path) for path in reference.removed)]]
-    features: set[str] = set()
+    digests = sorted(f"{posixpath.basename(path)} {digest}" for path, digest in binary.items())
+    patch.append(["binary", digests])
+    features = set(digests)
     symbols: list[str] = []
     for change in sorted(changes):
         name = posixpath.basename(change.path)

@@ -73,6 +73,8 @@ def _look_at_file(guards: Guards, entry: TreeEntry, seen: Seen) -> None:
         seen.fatal.extend(_compiled(guards, entry.path, content))
     elif content and entry.size <= TEXT_BYTES:
         _look_for_text(guards, entry.path, content, seen)
+    else:
+        seen.noted.append(Finding(rule="file_not_searched", message=f"{entry.size} bytes", where=entry.path))
 
 
 def _look_for_text(guards: Guards, path: str, content: bytes, seen: Seen) -> None:

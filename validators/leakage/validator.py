@@ -63,7 +63,9 @@ class Leakage:
 
 
 def _fingerprint(guards: Guards) -> JsonValue:
-    made = fingerprint(guards.changes, guards.candidate.reference)
+    text = {change.path for change in guards.changes}
+    binary = {entry.path: entry.blob for entry in guards.files.changes.entries if entry.path not in text}
+    made = fingerprint(guards.changes, guards.candidate.reference, binary)
     return {"patch": made.patch, "symbols": list(made.symbols), "sketch": list(made.sketch)}
 
 

@@ -9,3 +9,6 @@ SELECT source, tasks, round(cpu_s_per_task, 1) AS cpu_s_per_task FROM cost_per_t
 
 -- name: Tasks with the weakest tests, and what these do not notice
 SELECT task, round(kill_rate, 2) AS kill_rate, path, line, description FROM strength LEFT JOIN survivor USING (task) ORDER BY kill_rate, task, path, line LIMIT 20
+
+-- name: Near-duplicates; export without them: --where "id NOT IN (SELECT other FROM near_duplicate)"
+SELECT task, other, similarity, why FROM near_duplicate ORDER BY similarity DESC, task, other

@@ -99,3 +99,6 @@ SELECT source, count(DISTINCT test)::BIGINT FROM flicker GROUP BY source ORDER B
 
 -- name: stats_cost
 SELECT source, tasks, wall_s, cpu_s, disk_bytes FROM cost_per_task ORDER BY source
+
+-- name: stats_near_duplicates
+SELECT count(DISTINCT other)::BIGINT FROM near_duplicate

@@ -33,3 +33,6 @@
 
 -- name: source_run
 -- one row a source of a build: revision, number of leads
+
+-- name: near_duplicate
+-- pairs of tasks of nearly the same change: task, other (the later id), similarity, why
