@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -41,7 +42,7 @@ def test_two_builds_at_once_on_one_cache(lab: Any, undisturbed: Path, tmp_path: 
 def test_an_interrupted_build_says_so(lab: Any, undisturbed: Path, tmp_path: Path, to: str, jobs: str) -> None:
     name, whom = to.split()
     process = lab.start(tmp_path, "--jobs", jobs)
-    while '"lead"' not in process.stdout.readline():
+    while json.loads(process.stdout.readline())["event"] != "lead":
         pass
     (os.killpg if whom == "group" else os.kill)(process.pid, getattr(signal, name))
     ended = lab.end(process, timeout=30)
