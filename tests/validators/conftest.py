@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +32,19 @@ from envsynth.models import (
 
 INSTRUCTION = "The function `mean` divides by zero for an empty list; it should return 0 for nothing at all."
 START = {"calc.py": b"def mean(xs): ...\n", "tests/test_old.py": b"", "LICENSE": b"MIT"}
+
+
+def _load(name: str) -> None:
+    """Make a module beside this file importable by the tests, which are no package."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+        assert spec
+        assert spec.loader
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+
+
+_load("variants_bench")
 
 
 @pytest.fixture

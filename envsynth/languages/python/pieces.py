@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from functools import lru_cache
 
 from envsynth.languages.hunks import lines_of
@@ -24,7 +24,8 @@ def differing_pieces(reference: str, text: str) -> tuple[str, str] | None:
     left, right = lines_of(reference), lines_of(text)
     start = _common(left, right)
     end = _common(left[start:][::-1], right[start:][::-1])
-    first = bounds[bisect_right(bounds, start) - 1]
+    # What is inserted just before a statement may belong to the one above.
+    first = bounds[max(0, bisect_left(bounds, start) - 1)]
     last = bounds[bisect_left(bounds, max(len(left) - end, first))]
     return "".join(left[first:last]), "".join(right[first : len(right) - (len(left) - last)])
 

@@ -9,14 +9,14 @@ import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import TypeVar
 
 from envsynth.languages.python.functions import parse
 from envsynth.languages.python.pieces import differing_pieces
 
 _READS_DOCS = re.compile(r"__doc__|getdoc|doctest|docopt|\.help\b")
 _VERSIONS = ("__version__", "__version_info__", "version_info", "VERSION")
-Body = TypeVar("Body", bound=ast.AST)
+_LEAVING = ast.Return | ast.Raise | ast.Break | ast.Continue
+_PLAIN = ast.Expr | ast.Pass | _LEAVING
 
 
 def why_equivalent(reference: str, text: str, elsewhere: str = "") -> str:
@@ -41,7 +41,7 @@ def why_equivalent(reference: str, text: str, elsewhere: str = "") -> str:
             return "only documentation strings differ, and nothing in the file reads them"
     left, right = (_Asleep().visit(module) for module in (left, right))
     if ast.dump(left) == ast.dump(right):
-        return "only what no interpreter runs differs: type-checking blocks, overloads or annotations of locals"
+        return "only what never runs differs: dead code, type-checking blocks, overloads or annotations of locals"
     if _same_code(left, right):
         return "compiles to the same bytecode"
     if not any(isinstance(node, ast.Import | ast.ImportFrom | ast.Assign) for node in (*left.body, *right.body)):
@@ -142,10 +142,18 @@ def _is_text(node: ast.AST) -> bool:
 
 
 class _Asleep(ast.NodeTransformer):
-    """Removes what is never run: type-checking blocks, overloads, and annotations of a function's locals."""
+    """Removes what never runs: dead code, type-checking blocks, overloads, and annotations of a function's locals."""
 
     def __init__(self) -> None:
         self._inside = 0
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list):
+                setattr(node, field, _until_it_leaves(block))
+        return node
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
@@ -178,6 +186,18 @@ class _Asleep(ast.NodeTransformer):
         self.generic_visit(node)
         self._inside -= 1
         return node
+
+
+def _until_it_leaves(block: list[ast.stmt]) -> list[ast.stmt]:
+    """A block without plain statements after one that leaves it; what binds a name or yields has a say unrun."""
+    ends = (number for number, one in enumerate(block) if isinstance(one, _LEAVING))
+    end = next(ends, len(block))
+    inert = all(isinstance(one, _PLAIN) and not _has_a_say(one) for one in block[end + 1 :])
+    return block[: end + 1] if inert else block
+
+
+def _has_a_say(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Yield | ast.YieldFrom | ast.Await | ast.NamedExpr) for one in ast.walk(node))
 
 
 def _unread(name: str, texts: tuple[str, str, str]) -> bool:
