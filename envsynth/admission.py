@@ -22,7 +22,7 @@ def admit(
     candidate: Candidate,
     verdicts: Sequence[Verdict],
     panel: Sequence[Trajectory],
-    required: Sequence[str] = REQUIRED,
+    required: Sequence[str] | None = None,
 ) -> Task | None:
     """A task, when every verdict is final, none is FAIL and every required validator said PASS.
 
@@ -30,12 +30,16 @@ def admit(
         candidate: what is proposed.
         verdicts: one a validator, in the order of the ladder.
         panel: labelled trajectories; a reference and an idle one at least. Those of the verdicts are added.
-        required: fewer only for a task that was admitted before some of these validators were there.
+        required: validators that must have said PASS; None: REQUIRED. Fewer only for a task that was admitted before
+            some of these were there.
     """
     said = {verdict.validator: verdict for verdict in verdicts}
     if any(verdict.status not in (VerdictStatus.PASS, VerdictStatus.SKIP) for verdict in verdicts):
         return None
-    if any(name not in said or said[name].status is not VerdictStatus.PASS for name in required):
+    if any(
+        name not in said or said[name].status is not VerdictStatus.PASS
+        for name in (REQUIRED if required is None else required)
+    ):
         return None
     if not {"reference", "idle"} <= {trajectory.label for trajectory in panel}:
         return None

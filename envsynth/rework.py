@@ -114,7 +114,7 @@ def _renewed(unit: Revision, standing: Outcome, context: BuildContext) -> tuple[
     said = {verdict.validator: verdict for verdict in standing.verdicts}
     verdicts = work.judge(candidate, unit.source, context, climb.steps, said, climb.again)
     judged_by = _ladder_of(verdicts, installed)
-    required: Sequence[str] = admission.REQUIRED
+    required: Sequence[str] | None = None
     if judged_by != work.ladder() and standing.task is not None:
         required = [verdict.validator for verdict in verdicts if verdict.validator in admission.REQUIRED]
     outcome = Outcome(lead=standing.lead, ladder=judged_by)

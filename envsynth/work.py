@@ -158,7 +158,7 @@ def concluded(
     candidate: Candidate,
     verdicts: Sequence[Verdict],
     context: BuildContext,
-    required: Sequence[str] = admission.REQUIRED,
+    required: Sequence[str] | None = None,
 ) -> tuple[Outcome, str]:
     """The outcome with its verdicts and, where they admit it, its task; and the kind of trouble, if any."""
     with boundary(EnvsynthError, "the panel cannot be made", where=candidate.id):

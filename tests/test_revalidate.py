@@ -132,8 +132,6 @@ def ladder(monkeypatch: pytest.MonkeyPatch) -> Ladder:
     monkeypatch.setattr(pipeline._Build, "_export", lambda *_: None)
     monkeypatch.setattr(Listing, "developed", [])
     monkeypatch.setattr(admission, "REQUIRED", ("static", "determinism", "execution"))
-    monkeypatch.setattr(admission.admit, "__defaults__", (("static", "determinism", "execution"),))
-    monkeypatch.setattr(work.concluded, "__defaults__", (("static", "determinism", "execution"),))
     return ladder
 
 
