@@ -24,7 +24,7 @@ from .contract import JSON, Mount, Sandbox
 from .installer import install_wheels, make_venv
 from .interpreters import installed_interpreters
 from .scripts import entry_point_scripts, make_relocatable
-from .seal import READY, is_whole, seal
+from .seal import READY, break_if_damaged, is_whole, seal
 from .trees import canonical_json
 
 ENVIRONMENT = "/env"
@@ -134,6 +134,16 @@ def ensure_environment(
                 if not _is_usable(place):
                     _build_at(place, recipe, blobs, note)
     return place
+
+
+def look_closely(environment: Path) -> str:
+    """Read an environment in which nothing starts; a damaged one is built again by the next who asks for it.
+
+    Returns:
+        What to add to the trouble, or nothing.
+    """
+    damaged = (environment / READY).is_file() and break_if_damaged(environment)
+    return "; its environment was damaged and is built again next time" if damaged else ""
 
 
 def _is_usable(place: Path) -> bool:

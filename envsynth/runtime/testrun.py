@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..errors import SandboxError, boundary, disk_full
 from .contract import JSON, Backend, ExecResult, Limits, Mount, Sandbox, SandboxSpec
-from .recipe import environment_covers, environment_mounts, environment_variables
+from .recipe import environment_covers, environment_mounts, environment_variables, look_closely
 from .testkeys import normalised_key
 from .testreport import Parsed, TestResult, merged, parse_report, read_report
 
@@ -99,7 +99,7 @@ def run_tests(  # noqa: PLR0913  # the three places of content (layers, files, r
         settled = [result.id for result in report.results if result.status != "absent"]
         following, running = _run_once(place, {**command, "timeout_s": left}, which._replace(settled=tuple(settled)))
         report = _together(report, following)
-    return report
+    return report._replace(trouble=report.trouble + look_closely(environment)) if report.trouble else report
 
 
 class _Place(NamedTuple):

@@ -70,3 +70,16 @@ def test_a_full_folder_for_temporary_files(
     disk(tmp_path / "tmp", 500_000)
     assert lab.build(tmp_path, "--limit", "1", TMPDIR=str(tmp_path / "tmp")).code == 0
     assert lab.content(tmp_path) == lab.content(undisturbed_one)
+
+
+def test_a_cache_on_a_read_only_disk(lab: Any, undisturbed_one: Path, tmp_path: Path, disk: Disk) -> None:
+    disk(tmp_path / "cache", 20_000)
+    shutil.copytree(undisturbed_one / "cache", tmp_path / "cache", symlinks=True, dirs_exist_ok=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(tmp_path / "cache")], check=True)
+    ended = lab.build(tmp_path, "--limit", "1")
+    assert ended.code == 2, ended
+    assert "the cache cannot be written (Read-only file system" in ended.line
+    assert "--cache" in ended.line
+    subprocess.run(["mount", "-o", "remount,rw", str(tmp_path / "cache")], check=True)
+    assert lab.build(tmp_path, "--limit", "1").code == 0
+    assert lab.content(tmp_path) == lab.content(undisturbed_one)

@@ -21,6 +21,7 @@ from envsynth.runtime.recipe import (
     environment_id,
     environment_mounts,
     environment_variables,
+    look_closely,
 )
 from envsynth.runtime.scripts import make_relocatable
 from envsynth.sandbox.local import LocalBackend
@@ -110,6 +111,20 @@ def test_a_damaged_environment_is_built_again(cache: Cache, monkeypatch: pytest.
     assert notes[1:] == [f"environment {place.name[:12]} is damaged and is built again", notes[0]]
     assert tool.read_text() == "print('hello')\n"
     assert not (tool.parent / "more.py").exists()
+
+
+def test_damage_that_keeps_every_size_is_found_where_nothing_starts(cache: Cache) -> None:
+    one = recipe(cache, {"tool.py": "print('hello')\n"})
+    notes: list[str] = []
+    place = ensure_environment(one.document(), cache.get, cache.root, note=notes.append)
+    (tool,) = place.glob("lib/python3*/site-packages/tool.py")
+    assert look_closely(place) == ""
+    tool.write_text("print('HELLO')\n")
+    assert "damaged and is built again" in look_closely(place)
+    assert look_closely(place) == "", "said once"
+    assert ensure_environment(one.document(), cache.get, cache.root, note=notes.append) == place
+    assert tool.read_text() == "print('hello')\n"
+    assert look_closely(place) == ""
 
 
 def test_byte_code_of_others_is_no_damage(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
