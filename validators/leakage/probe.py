@@ -24,14 +24,14 @@ from envsynth.validators.leakage.tree import Seen, search
 
 __all__ = ["Probe", "Probed"]
 
-VERSION = "1"
-"""Of what `surroundings.sh` asks and how it is read; results are kept by it."""
 MAX_MARKS = 400
 _MAX_MARK_BYTES = 80_000
 _MAX_FILES = 20
 """Files outside of workspace and environment of which the lines are looked at one by one."""
 _LINES = 3
 """Distinct telling lines that make a leak of a file in the system."""
+_UNPACKED = re.compile(r"^/tmp/\.packed/(\d+)/")
+"""Where `grep.sh` unpacks wheels."""
 _STANDARD_LIBRARY = re.compile(r"/lib/python3[^/]*/(?!(site|dist)-packages/)")
 
 
@@ -87,9 +87,9 @@ class Probe:
     def _surroundings(self, player: _Player, backend: str, *, isolates: bool) -> Seen:
         """What is the same for every task of a project in an environment, looked at once."""
         candidate, environment = self.guards.candidate, player.environment
-        key = digest_of([VERSION, candidate.environment.recipe.digest(), backend, list(environment.parts),
-                         self.guards.packages,
-                         [list(pair) for pair in candidate.environment.command.variables]])  # fmt: skip
+        variables = [list(pair) for pair in candidate.environment.command.variables]
+        key = digest_of([_script("surroundings"), candidate.environment.recipe.digest(), backend, variables,
+                         list(environment.parts), list(self.guards.packages)])  # fmt: skip
         text = self.context.remember(
             "leakage-surroundings", key, lambda: json.dumps(player.surroundings(self.guards.packages))
         )
@@ -126,9 +126,11 @@ class Probe:
                             Finding(rule=f"{guarded.what}_in_environment", message=message, where=hit.path)
                         )
         if elsewhere:
-            self._judge_elsewhere(player.which(elsewhere[:_MAX_FILES]), seen)
+            names = {PurePosixPath(guarded.path).name for guarded in self.guards.guarded}
+            elsewhere.sort(key=lambda path: PurePosixPath(path).name not in names)  # stable: the fullest first of each
+            self._judge_elsewhere(player.which(elsewhere[:_MAX_FILES]), player.wheels, seen)
 
-    def _judge_elsewhere(self, lines: Mapping[str, set[str]], seen: Seen) -> None:
+    def _judge_elsewhere(self, lines: Mapping[str, set[str]], wheels: Sequence[str], seen: Seen) -> None:
         """Files of the system: telling lines are counted, since they are not read whole."""
         known = {" ".join(line.split()) for line in self.guards.known.splitlines()}
         for path, found in sorted(lines.items()):
@@ -139,10 +141,11 @@ class Probe:
                 if len(own & set(telling)) < (min(_LINES, max(1, len(own))) if same_name else _LINES):
                     continue
                 message = f"holds {len(own & set(telling))} lines of {guarded.path}"
-                if _STANDARD_LIBRARY.search(path):
-                    seen.noted.append(Finding(rule="fix_in_standard_library", message=message, where=path))
+                where = _UNPACKED.sub(lambda found: f"{wheels[int(found[1]) - 1]}!", path)
+                if where == path and _STANDARD_LIBRARY.search(path):
+                    seen.noted.append(Finding(rule="fix_in_standard_library", message=message, where=where))
                 else:
-                    seen.fatal.append(Finding(rule=f"{guarded.what}_in_system", message=message, where=path))
+                    seen.fatal.append(Finding(rule=f"{guarded.what}_in_system", message=message, where=where))
 
 
 class _Player:
@@ -209,9 +212,8 @@ class _Player:
         return found
 
     def _filled(self, name: str, values: Mapping[str, str]) -> str:
-        script = (resources.files(__package__) / "scripts" / f"{name}.sh").read_text("utf-8")
         words_of = {**self._common, **values, "END": f"END-{digest_of(self._text)[:16]}", "MARKS": self._text}
-        return re.sub(r"@([A-Z]+)@", lambda found: words_of[found[1]], script)
+        return re.sub(r"@([A-Z]+)@", lambda found: words_of[found[1]], _script(name))
 
     def _run(self, command: str) -> str:
         answer = self._episode.call("bash", {"command": command})
@@ -219,6 +221,10 @@ class _Player:
             cause = answer.error or str(answer.result["stopped"])
             raise SandboxError("a look into the episode failed", where=self._episode.task.id, cause=cause)
         return str(answer.result["output"])
+
+
+def _script(name: str) -> str:
+    return (resources.files(__package__) / "scripts" / f"{name}.sh").read_text("utf-8")
 
 
 def _words(texts: Sequence[str]) -> str:

@@ -31,5 +31,5 @@ done
         !seen[$0]++ { lines[$1]++ }
         END { for (path in lines) print lines[path] "\t" path }' |
     sort -k 1,1nr -k 2 | head -n 120
-rm -rf "$marks" "$packed"
+rm -f "$marks"
 echo "== end"

@@ -20,7 +20,8 @@ if @ISOLATED@; then
     echo "== wheels"
     find @SYSTEM@ -type f \( -name '*.whl' -o -name '*.egg' -o -name '*.zip' \) -size -64M 2>/dev/null | head -n 50 |
         while read -r wheel; do
-            python -m zipfile -l "$wheel" 2>/dev/null | grep -qE '(^|/)(@PACKAGES@)(/|\.py)' && echo "$wheel"
+            # Not -q: it would close the pipe early, and under pipefail that counts as a failure.
+            python -m zipfile -l "$wheel" 2>/dev/null | grep -E '(^|/)(@PACKAGES@)(/|\.py)' >/dev/null && echo "$wheel"
         done
 fi
 echo "== end"
