@@ -14,6 +14,7 @@ from envsynth.languages.python.functions import parse
 from envsynth.languages.python.pieces import differing_pieces
 
 _READS_DOCS = re.compile(r"__doc__|getdoc|doctest|docopt|\.help\b")
+_READS_MODULE_DOC = re.compile(r"(?<![\w.])__doc__|getdoc|doctest|docopt|sys\.modules")
 _VERSIONS = ("__version__", "__version_info__", "version_info", "VERSION")
 _LEAVING = ast.Return | ast.Raise | ast.Break | ast.Continue
 _PLAIN = ast.Expr | ast.Pass | _LEAVING
@@ -35,10 +36,13 @@ def why_equivalent(reference: str, text: str, elsewhere: str = "") -> str:
         return ""
     if ast.dump(left) == ast.dump(right):
         return "only comments, blank lines or spelling differ"
-    if not _reads_docs(reference):
+    if not _reads_docs(reference, _READS_MODULE_DOC):
+        # Where it begins further down, a piece's first statement is no docstring and nothing reads it.
+        left, right = (_without_first_text(module) for module in (left, right))
+    if not _reads_docs(reference, _READS_DOCS):
         left, right = _without_docs(left), _without_docs(right)
-        if ast.dump(left) == ast.dump(right):
-            return "only documentation strings differ, and nothing in the file reads them"
+    if ast.dump(left) == ast.dump(right):
+        return "only documentation strings differ, and nothing in the file reads them"
     left, right = (_Asleep().visit(module) for module in (left, right))
     if ast.dump(left) == ast.dump(right):
         return "only what never runs differs: dead code, type-checking blocks, overloads or annotations of locals"
@@ -54,9 +58,9 @@ def why_equivalent(reference: str, text: str, elsewhere: str = "") -> str:
     return "only the version number differs" if _same_code(left, right) else ""
 
 
-@lru_cache(maxsize=16)
-def _reads_docs(text: str) -> bool:
-    return bool(_READS_DOCS.search(text))
+@lru_cache(maxsize=32)
+def _reads_docs(text: str, how: re.Pattern[str]) -> bool:
+    return bool(how.search(text))
 
 
 def same_bytecode(left: CodeType, right: CodeType, names: dict[str, str] | None = None) -> bool:
@@ -118,6 +122,13 @@ def compiled(module: ast.Module) -> CodeType | None:
 def _same_code(left: ast.Module, right: ast.Module) -> bool:
     codes = compiled(left), compiled(right)
     return codes[0] is not None and codes[1] is not None and same_bytecode(codes[0], codes[1])
+
+
+def _without_first_text(module: ast.Module) -> ast.Module:
+    """A module without its docstring."""
+    if module.body and _is_text(module.body[0]):
+        module.body = module.body[1:]
+    return module
 
 
 def _without_docs(module: ast.Module) -> ast.Module:
