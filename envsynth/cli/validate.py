@@ -16,9 +16,7 @@ def validate(  # noqa: PLR0913 (one parameter an option)
         ),
     ] = None,
     *,
-    every: Annotated[
-        bool, typer.Option("--all", help="Every lead with a candidate: rejected and owed ones too.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every lead with a candidate: rejected, owed ones too.")] = False,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="Look at this validator only; repeatable.", show_default=False),
