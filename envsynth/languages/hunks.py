@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import NamedTuple
 
 from envsynth.models import Variant, VariantFile
@@ -41,9 +42,14 @@ def hunks(before: str, after: str, *, join: bool = False) -> list[Hunk]:
         after: new text.
         join: make one hunk of neighbours with nothing but blank lines and brackets between them.
     """
+    return list(_hunks(before, after, join))
+
+
+@lru_cache(maxsize=64)
+def _hunks(before: str, after: str, join: bool) -> tuple[Hunk, ...]:
     old, new = lines_of(before), lines_of(after)
     if max(len(old), len(new)) > MAX_LINES:
-        return [Hunk(0, len(new), tuple(old))] if old != new else []
+        return (Hunk(0, len(new), tuple(old)),) if old != new else ()
     found: list[tuple[int, int, int, int]] = []
     for tag, start, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -52,7 +58,7 @@ def hunks(before: str, after: str, *, join: bool = False) -> list[Hunk]:
             found[-1] = (found[-1][0], end, found[-1][2], last)
         else:
             found.append((start, end, first, last))
-    return [Hunk(first, last, tuple(old[start:end])) for start, end, first, last in found]
+    return tuple(Hunk(first, last, tuple(old[start:end])) for start, end, first, last in found)
 
 
 def apply(text: str, changes: Sequence[Hunk]) -> str:

@@ -18,8 +18,8 @@ def differing_pieces(reference: str, text: str) -> tuple[str, str] | None:
     Returns:
         Both pieces, or None where the reference cannot be read.
     """
-    bounds = _bounds(reference)
-    if bounds is None:
+    bounds = statement_bounds(reference)
+    if not bounds:
         return None
     left, right = lines_of(reference), lines_of(text)
     start = _common(left, right)
@@ -31,11 +31,14 @@ def differing_pieces(reference: str, text: str) -> tuple[str, str] | None:
 
 
 @lru_cache(maxsize=16)
-def _bounds(text: str) -> tuple[int, ...] | None:
-    """0-based lines at which the text may be cut: the first line of each top-level statement, and both ends."""
+def statement_bounds(text: str) -> tuple[int, ...]:
+    """0-based lines at which the text may be cut: the first line of each top-level statement, and both ends.
+
+    Empty where the text cannot be read.
+    """
     module = parse(text)
     if module is None:
-        return None
+        return ()
     firsts = {0}
     line_ends = [0]
     for node in module.body:

@@ -8,6 +8,7 @@ logs, annotations, documentation.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -18,12 +19,13 @@ from libcst.metadata import (
     CodePosition,
     CodeRange,
     MetadataWrapper,
-    ParentNodeProvider,
     PositionProvider,
     WhitespaceInclusivePositionProvider,
 )
 
 from envsynth.languages.hunks import lines_of
+from envsynth.languages.python.functions import functions, parse
+from envsynth.languages.python.pieces import statement_bounds
 
 KINDS = (
     "negate_condition", "swap_comparison", "swap_boolean", "remove_statement", "skip_branch", "drop_handler",
@@ -51,6 +53,7 @@ _CONSTANT_NAMES = {"True": "False", "False": "True"}
 _TALK = frozenset({"warn", "debug", "info", "warning", "error", "exception", "critical", "log", "print", "deprecated"})
 _TYPING = frozenset({"TypeVar", "ParamSpec", "NewType", "cast", "NamedTuple", "namedtuple"})
 _SHOWN = 50
+_HEADER = "if True:\n"
 
 
 class Mutation(NamedTuple):
@@ -71,23 +74,55 @@ def mutations(text: str, lines: frozenset[int]) -> Iterator[Mutation]:
         text: a module; nothing is yielded where it cannot be read.
         lines: 1-based lines that may be changed.
     """
-    if not lines:
-        return
+    whole = lines_of(text)
+    for first, last, own in _chunks(text, lines):
+        chunk = "".join(whole[first:last])
+        # A method is read in a block of its own, so that the rest of its class need not be.
+        header = _HEADER if chunk[:1] in (" ", "\t") else ""
+        shift = first - (1 if header else 0)
+        before, after = "".join(whole[:first]), "".join(whole[last:])
+        for one in _of_chunk(header + chunk, frozenset(line - shift for line in own)):
+            new = before + one.text.removeprefix(header) + after
+            yield one._replace(line=one.line + shift, text=new)
+
+
+def _of_chunk(text: str, lines: frozenset[int]) -> list[Mutation]:
     try:
         wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
     except (cst.ParserSyntaxError, RecursionError):
-        return
-    if "".join(lines_of(text)) != wrapper.module.code:
-        return
+        return []
+    if text != wrapper.module.code:
+        return []
     collector = _Collector(text, lines)
     wrapper.visit(collector)
-    yield from collector.found
+    return collector.found
+
+
+def _chunks(text: str, lines: frozenset[int]) -> Iterator[tuple[int, int, list[int]]]:
+    """What must be read to change some lines: functions, and top-level statements for what stands outside of them.
+
+    Yields:
+        First line and the one after the last, 0-based, and those of the 1-based lines that are inside.
+    """
+    module = parse(text)
+    if module is None:
+        return
+    spans = {(one.first - 1, one.last): one for one in functions(module).values()}
+    found: dict[tuple[int, int], list[int]] = {}
+    bounds = statement_bounds(text)
+    for line in sorted(lines):
+        inside = (span for span in spans if span[0] < line <= span[1])
+        at = bisect_right(bounds, line - 1)
+        span = next(inside, None) or (bounds[at - 1], bounds[at] if at < len(bounds) else line)
+        found.setdefault(span, []).append(line)
+    for (first, last), own in found.items():
+        yield first, last, own
 
 
 class _Collector(cst.CSTVisitor):
     """Collects mutations as replacements of pieces of the text, which leave all else as it is."""
 
-    METADATA_DEPENDENCIES = (PositionProvider, WhitespaceInclusivePositionProvider, ParentNodeProvider)
+    METADATA_DEPENDENCIES = (PositionProvider, WhitespaceInclusivePositionProvider)
 
     def __init__(self, text: str, lines: frozenset[int]) -> None:
         super().__init__()
@@ -209,8 +244,7 @@ class _Collector(cst.CSTVisitor):
             self._replace("change_constant", node, _CONSTANT_NAMES[node.value])
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
-        parent = self.get_metadata(ParentNodeProvider, node)
-        if len(node.quote) == 3 or isinstance(parent, cst.FormattedString):
+        if len(node.quote) == 3:
             return
         start = len(node.prefix) + len(node.quote)
         inside = node.value[start : -len(node.quote)]
