@@ -40,7 +40,7 @@ SELECT
     finding.message AS description,
     found.lead AS key
 FROM found JOIN outcome USING (lead)
-WHERE finding.rule = 'mutant_survived';
+WHERE finding.rule IN ('mutant_survived', 'part_survived');
 
 CREATE OR REPLACE VIEW task AS
 SELECT

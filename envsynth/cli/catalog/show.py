@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 """Lines of a list that are printed without --all."""
-_SURVIVED = "mutant_survived"
+_SURVIVED = ("mutant_survived", "part_survived")
 
 
 def show(
@@ -120,7 +120,7 @@ def _strength(verdicts: tuple[Verdict, ...], everything: bool) -> None:
         _field("mutants", f"{found.killed or 0} of {found.mutants} wrong variants noticed{rate}{equal}")
     if found.rewrites is not None:
         _field("rewrites", f"{found.rewrites_rejected or 0} of {found.rewrites} right variants rejected")
-    survivors = [finding for verdict in verdicts for finding in verdict.findings if finding.rule == _SURVIVED]
+    survivors = [finding for verdict in verdicts for finding in verdict.findings if finding.rule in _SURVIVED]
     if survivors:
         heading(f"what the tests do not notice ({len(survivors)})")
         _lines(tuple(_placed(finding) for finding in survivors), everything)
@@ -135,7 +135,7 @@ def _verdicts(verdicts: tuple[Verdict, ...]) -> None:
     for verdict in verdicts:
         typer.echo(f"  {verdict.status.value:8}{verdict.validator} {verdict.version}, {verdict.cost.wall_s:.1f} s")
         for finding in verdict.findings:
-            if finding.rule == _SURVIVED:
+            if finding.rule in _SURVIVED:
                 continue  # listed above
             where = f" ({finding.where})" if finding.where else ""
             typer.echo(clean(f"          {finding.rule}: {finding.message}{where}"))
