@@ -24,6 +24,8 @@ from envsynth.sandbox._docker_images import Image, Part, bootstrap_base, build, 
 from envsynth.sandbox.docker import BASE, DockerBackend
 
 WORKSPACE = "/workspace"
+_UNUSED = ("*.a", "*.opt-[12].pyc")
+"""Of an interpreter: static libraries, and byte code for switches that nobody passes."""
 
 
 class _Inside:
@@ -100,11 +102,12 @@ def _environment(environment: Path) -> list[Part]:
     covers = environment_covers(environment)
     parts = []
     for mount in interpreters:
-        emptied = tuple(str(Path(cover).relative_to(mount.target)) for cover in covers if _below(cover, mount.target))
+        hidden = [str(Path(cover).relative_to(mount.target)) for cover in covers if _below(cover, mount.target)]
+        left_out = (*(f"{folder}/*" for folder in hidden), *_UNUSED)
         programs = sorted((mount.source / "bin").glob("python3*"))
         stamp = [(path.name, path.lstat().st_size, path.lstat().st_mtime_ns) for path in programs]
         name = hashlib.sha256(json.dumps([mount.target, stamp]).encode()).hexdigest()
-        parts.append(Part(name, "interpreter", (mount.source,), mount.target, emptied=emptied))
+        parts.append(Part(name, "interpreter", (mount.source,), mount.target, left_out=left_out))
     settings = (f"ENV PATH={ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin VIRTUAL_ENV={ENVIRONMENT}",)
     return [*parts, Part(environment.name, "environment", (own.source,), own.target, settings)]
 

@@ -6,6 +6,7 @@ Each is one layer on another: base, interpreter, environment, task; what is equa
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import io
 import os
@@ -57,8 +58,8 @@ class Part(NamedTuple):
     target: str
     settings: tuple[str, ...] = ()
     """Further lines of the recipe, such as the environment's variables."""
-    emptied: tuple[str, ...] = ()
-    """Folders, relative to those copied, whose content is left out."""
+    left_out: tuple[str, ...] = ()
+    """Patterns of paths, relative to the folders, that are not copied; `*` goes across folders."""
 
 
 def import_base(api: API, archive: Path, reference: str) -> str:
@@ -225,20 +226,20 @@ def _context(recipe: str, part: Part | None) -> Iterator[IO[bytes]]:
             head.size = len(text)
             archive.addfile(head, io.BytesIO(text))
             for number, folder in enumerate(part.folders if part else ()):
-                archive.add(folder, f"part{number}", filter=_Filter(part.emptied if part else ()))
+                archive.add(folder, f"part{number}", filter=_Filter(part.left_out if part else ()))
         file.seek(0)
         yield file
 
 
 class _Filter:
-    """Takes owners away, and the content of folders that are to be empty."""
+    """Takes owners away, and what is left out."""
 
-    def __init__(self, emptied: Sequence[str]) -> None:
-        self._emptied = tuple(f"{place}/" for place in emptied)
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = tuple(patterns)
 
     def __call__(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         inside = member.name.partition("/")[2]
-        if inside.startswith(self._emptied):
+        if any(fnmatch.fnmatchcase(inside, pattern) for pattern in self._patterns):
             return None
         member.uid = member.gid = 0
         member.uname = member.gname = "root"
