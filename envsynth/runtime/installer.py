@@ -51,13 +51,16 @@ _ANSWERED = re.compile(
 )
 """Refusals that only someone who has seen real files can give."""
 
+_NOT_WHOLE = re.compile(r"invalid package format|failed to read from zip file", re.I)
+"""A wheel that is none: published so, or a download that was broken off. Installers do not tell these apart."""
+
 _PROBE = "iniconfig"
 """A small distribution that every registry has which can serve pytest."""
 _PROBE_SECONDS = 60.0
 _PROBE_HOLDS = 10.0
 """Seconds for which one good answer stands."""
-_proved: dict[str | None, float] = {}
-"""When the registry last gave one, by the uv that asked; None: pip."""
+_proved: dict[tuple[str | None, bool], float] = {}
+"""When the registry last gave one, by the uv that asked (None: pip) and whether it had to serve a file."""
 
 
 def find_uv() -> str | None:
@@ -157,10 +160,16 @@ def failure(what: str, said: str) -> SandboxError:
             what, cause=cause or "the installer gave no reason", retryable=True,
             next_step="see the cause, then run the same command again",
         )  # fmt: skip
-    if _ANSWERED.search(said) or registry_answers():
+    not_whole = _NOT_WHOLE.search(said) is not None
+    if registry_answers(serve=True) if not_whole else _ANSWERED.search(said) or registry_answers():
         return SandboxError(
             what, cause=cause, retryable=False,
             next_step="see the cause; a distribution that was withdrawn needs another source",
+        )  # fmt: skip
+    if not_whole:
+        return SandboxError(
+            what, where="package registry", retryable=True, cause=f"its downloads break off: {cause[-300:]}",
+            next_step="check what stands between you and the registry, then run the same command again",
         )  # fmt: skip
     return SandboxError(
         what, where="package registry", retryable=True,
@@ -170,17 +179,30 @@ def failure(what: str, said: str) -> SandboxError:
     )  # fmt: skip
 
 
-def registry_answers() -> bool:
-    """Whether the registry offers a distribution that it must have.
+def registry_answers(*, serve: bool = False) -> bool:
+    """Whether the registry offers a distribution that it must have, and serves its file whole where that is asked.
 
     A login page that answers every address with 200, and a server that answers 404 or 401, look to uv and pip like a
     registry without files. A good answer stands for a few seconds, so that a ladder of refusals asks once.
     """
     uv = find_uv()
-    if time.monotonic() - _proved.get(uv, -math.inf) < _PROBE_HOLDS:
+    if time.monotonic() - _proved.get((uv, serve), -math.inf) < _PROBE_HOLDS:
         return True
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
-        if uv is not None:
+        if uv is not None and serve:
+            command = [
+                uv,
+                "pip",
+                "install",
+                "--quiet",
+                "--no-config",
+                "--no-cache",
+                "--no-deps",
+                "--only-binary",
+                ":all:",
+            ]
+            command += ["--python", sys.executable, "--target", str(Path(folder, "out")), _PROBE]
+        elif uv is not None:
             wanted = Path(folder, "wanted.in")
             wanted.write_text(f"{_PROBE}\n", "utf-8")
             command = [uv, "pip", "compile", "--quiet", "--no-config", "--no-cache", "--no-deps"]
@@ -190,5 +212,5 @@ def registry_answers() -> bool:
             command += ["--disable-pip-version-check", "--dest", folder, _PROBE]
         if _execute(command, _PROBE_SECONDS, "the package registry was not asked").returncode != 0:
             return False
-    _proved[uv] = time.monotonic()
+    _proved[uv, serve] = time.monotonic()
     return True

@@ -39,10 +39,11 @@ TEST = "import unittest\n\n\nclass Hostile(unittest.TestCase):\n    def test_hos
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_tests_of_a_project(lab: Any, make_project: Any, tmp_path: Path, name: str) -> None:
-    """They harm themselves: the fixes beside them become tasks, nothing outlives the build, nothing is owed."""
+    """They harm their own project at most: nothing outlives the build, nothing is owed for their sake."""
     project = make_project(tmp_path / "project", 1, extra={"tests/test_hostile.py": TEST + HOSTILE[name]})
     source = f"{project} test_timeout=20"
     ended = lab.build(tmp_path, "--sandbox", "bubblewrap", source=source, timeout=400)
-    assert ended.code == 0, ended
+    assert ended.code in (0, 1), ended
     assert lab.survivors(tmp_path) == []
-    assert ended.report["statuses"] == {"admitted": 1, "dropped": 1}, ended.report["funnel"]
+    fate = "rejected" if name == "fork-bomb" else "admitted"
+    assert ended.report["statuses"] == {fate: 1, "dropped": 1}, ended.report["funnel"]

@@ -87,6 +87,7 @@ def hang(handler: Any) -> None:
 def drip(handler: Any) -> None:
     """One byte at a time, fast enough that each is news, and never an end."""
     handler.send_response(200)
+    handler.send_header("Content-Type", "text/html")
     handler.send_header("Content-Length", "1000000")
     handler.end_headers()
     while not handler.server.over.wait(0.2):

@@ -197,10 +197,11 @@ def test_a_login_page_is_not_remembered_as_the_projects_fault(serve, tmp_path) -
         ("Because all versions of docopt have no usable wheels", False, "no usable wheels"),
         ("The build backend returned an error\nCall to `a.build_wheel` failed (exit status: 1)", False, "exit status"),
         ("failed to write: No space left on device (os error 28)", False, "no space left"),
+        ("No solution found: a==1 has an invalid package format", False, "invalid package format"),
     ],
 )  # fmt: skip
 def test_what_installers_say_is_classified(said, retryable, word, monkeypatch) -> None:
-    monkeypatch.setattr(installer, "registry_answers", lambda: True)
+    monkeypatch.setattr(installer, "registry_answers", lambda **_: True)
     error = installer.failure("it was not installed", said)
     assert error.retryable is retryable
     assert word in str(error)
