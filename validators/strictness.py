@@ -30,6 +30,8 @@ __all__ = ["Strictness"]
 
 MAX_REWRITES = 6
 """Tried on one candidate; each kind once before any twice."""
+MAX_GROUPS = 3
+"""Runs of the whole suite where nothing is rejected; a rewrite that would need one more is left out."""
 REJECTIONS = 2
 """Equal runs that must reject a rewrite by the same test; less is a flicker."""
 
@@ -50,14 +52,14 @@ class Strictness:
         texts = reference_texts(candidate, context.blobs)
         language = context.language(candidate.environment.recipe.language)
         proposed = list(language.rewrites(texts.before, texts.after))
-        chosen = each_kind_first(proposed, MAX_REWRITES)
+        groups = together(each_kind_first(proposed), texts.after)
+        chosen = [variant for group, _ in groups for variant in group]
         if not chosen:
             finding = Finding(rule="no_rewrites", message="no change of the reference is sure to preserve behaviour")
             strength = Strength(rewrites=0, rewrites_rejected=0)
             return self._verdict(VerdictStatus.SKIP, [finding], strength=strength, watch=watch)
         runner = _Runner(candidate, lists, source, context)
         rejected: dict[str, tuple[str, ...]] = {}
-        groups = together(chosen, texts.after)
         for group, files in groups:
             if len(group) > 1 and not runner.rejections(files, f"rewrites {group[0].name}"):
                 continue
@@ -121,18 +123,20 @@ class _Runner:
         return settled_run(lambda: run(workspace, tree, state, repeat, self._source), self._candidate.id)
 
 
-def each_kind_first(variants: Sequence[Variant], limit: int) -> list[Variant]:
-    """At most `limit` variants, in order, the first of each kind before the second of any."""
+def each_kind_first(variants: Sequence[Variant]) -> list[Variant]:
+    """The first variant of each kind, then the second of each, and so on."""
     seen: Counter[str] = Counter()
     ranked = []
     for position, variant in enumerate(variants):
         ranked.append((seen[variant.kind], position, variant))
         seen[variant.kind] += 1
-    return [variant for _, _, variant in sorted(ranked, key=lambda one: one[:2])[:limit]]
+    return [variant for _, _, variant in sorted(ranked, key=lambda one: one[:2])]
 
 
 def together(variants: Sequence[Variant], after: dict[str, str]) -> list[tuple[list[Variant], tuple[VariantFile, ...]]]:
     """Groups of variants that touch different lines, each with the files that hold all of its changes.
+
+    At most `MAX_REWRITES` variants in `MAX_GROUPS` groups; the earlier ones have the choice.
 
     Args:
         variants: rewrites of the reference.
@@ -140,13 +144,16 @@ def together(variants: Sequence[Variant], after: dict[str, str]) -> list[tuple[l
     """
     groups: list[tuple[list[Variant], tuple[VariantFile, ...]]] = []
     for variant in variants:
+        if sum(len(group) for group, _ in groups) == MAX_REWRITES:
+            break
         for number, (group, _) in enumerate(groups):
             files = _merged([*group, variant], after)
             if files is not None:
                 groups[number] = ([*group, variant], files)
                 break
         else:
-            groups.append(([variant], variant.files))
+            if len(groups) < MAX_GROUPS:
+                groups.append(([variant], variant.files))
     return groups
 
 

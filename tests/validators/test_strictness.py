@@ -9,7 +9,7 @@ import variants_bench as bench
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
 from envsynth.models import Candidate, Source, Variant, VariantFile, Verdict, VerdictStatus
-from envsynth.validators.strictness import REJECTIONS, Strictness, each_kind_first, together
+from envsynth.validators.strictness import MAX_GROUPS, MAX_REWRITES, REJECTIONS, Strictness, each_kind_first, together
 
 BEFORE = "def mean(xs):\n    return sum(xs) / len(xs)\n"
 AFTER = """def mean(xs):
@@ -125,5 +125,15 @@ def test_variants_that_touch_the_same_lines_run_apart() -> None:
 
 def test_every_kind_comes_before_a_second_of_any() -> None:
     several = [variant("x", "1"), variant("x", "22"), variant("y", "3"), variant("z", "4")]
-    assert [one.kind for one in each_kind_first(several, 3)] == ["x", "y", "z"]
-    assert each_kind_first(several, 9)[-1] is several[1]
+    assert [one.files[0].text for one in each_kind_first(several)] == ["1", "3", "4", "22"]
+
+
+def test_a_rewrite_that_needs_a_run_too_many_is_left_out() -> None:
+    lines = [f"{number}\n" for number in range(30)]
+    base = {"a": "".join(lines)}
+    clashing = [variant(f"k{number}", f"new {number}\n" + "".join(lines[1:])) for number in range(5)]
+    apart = [variant("z", "".join([*lines[:at], "new\n", *lines[at + 1 :]])) for at in range(3, 27, 3)]
+    groups = together([*clashing, *apart], base)
+    assert len(groups) == MAX_GROUPS
+    assert sum(len(group) for group, _ in groups) == MAX_REWRITES
+    assert [group[0] for group, _ in groups] == clashing[:MAX_GROUPS]
