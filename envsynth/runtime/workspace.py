@@ -256,8 +256,8 @@ class WorkspaceEpisode:
         the episode can neither see nor touch them. Where all of them pass, control runs show that they could fail.
 
         Args:
-            quick: run the fail-to-pass tests alone first, and leave the others out where these do not pass: the outcome
-                is then 0 whatever the others do.
+            quick: make the control runs first (where there are none, run the fail-to-pass tests alone), and leave the
+                rest out where these are not as they must be: the outcome is then 0 whatever the others do.
 
         Raises:
             SandboxError: the environment failed; there is no grade.

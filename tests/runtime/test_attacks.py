@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tiny_task as tiny
 
 from envsynth.cache import Cache
+from envsynth.models import Origin, Source, SourceKind, Verdict, VerdictStatus
+from envsynth.runtime.contract import Backend
 from envsynth.runtime.play import play
 from envsynth.runtime.workspace import WorkspaceEpisode
+from envsynth.validators.adversary import Adversary, validator
 from envsynth.validators.adversary.attack import bash, text
 from envsynth.validators.adversary.battery import ATTACKS, BY_NAME
 from envsynth.validators.adversary.target import Target, target_of
@@ -93,6 +97,25 @@ def test_nothing_outlives_a_command(episode: WorkspaceEpisode) -> None:
     episode.call("bash", {"command": "(setsid sh -c 'while :; do date > beat; sleep 0.05; done' &) ; sleep 0.2"})
     first = episode.call("bash", {"command": "cat beat; sleep 0.3; cat beat"}).result["output"].split("\n")
     assert first[0] == first[1]
+
+
+@pytest.mark.slow
+def test_the_validator_plays_for_real(cache: Cache, backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("deleted_tests", "root_conftest", "profiled", "hard_exit_at_import")
+    monkeypatch.setattr(validator, "ATTACKS", tuple(BY_NAME[name] for name in names))
+    task = tiny.make_task(cache)
+    source = Source(uri="x", kind=SourceKind.GIT, location="x", origin=Origin(file="--source", line=1))
+    context = SimpleNamespace(blobs=cache, cache_dir=cache.root, remember=cache.remember, backend=lambda _: backend)
+    earlier = [
+        Verdict(validator="execution", version="1", status=VerdictStatus.PASS, tests=task.tests),
+        Verdict(validator="controls", version="1", status=VerdictStatus.PASS, controls=task.controls),
+    ]
+    verdict = Adversary().validate(task.candidate, source, context, earlier)
+    assert (verdict.status, verdict.findings) == (VerdictStatus.PASS, ())
+    assert verdict.strength
+    assert (verdict.strength.attacks, verdict.strength.attacks_worked) == (4, 0)
+    # The first two hand in nothing.
+    assert verdict.evidence["distinct_submissions"] == 3
 
 
 FORGERS = ("frame_oracle", "profiled", "channel_selective", "exit_patched", "watcher_forked", "asserts_stripped")
