@@ -94,7 +94,11 @@ class DockerBackend:
         # containerd lists its own shims among the runtimes.
         known = sorted(name for name in found.daemon.information.get("Runtimes") or {} if "." not in name)
         others = [f"docker:{name}" for name in known if name != runtime]
-        layers = "overlays" if found.overlay else "copies of the layers (overlays are refused here)"
+        layers = (
+            "overlays"
+            if found.overlay
+            else "copies of the layers (overlays need root, or a rootless daemon, and a file system that takes them)"
+        )
         base = f"{self.base} ({found.profile.base.removeprefix('sha256:')[:12]})"
         said = f"engine {version} at {found.daemon.address}, runtime {runtime}, base {base}, with {layers}"
         return f"{said}; also {', '.join(others)}" if others else said
@@ -137,7 +141,9 @@ class DockerBackend:
     def _try(self, daemon: Daemon, profile: Profile) -> Found:
         """Make a sandbox and look at its changes from here, with an overlay and else with copies."""
         causes: list[str] = []
-        for overlay in (True, False) if self._overlay else (False,):
+        # The kernel's own folder of an overlay belongs to whom the daemon runs as: nobody else could remove it.
+        removable = os.geteuid() == 0 or daemon.rootless
+        for overlay in (True, False) if self._overlay and removable else (False,):
             place = Path(tempfile.mkdtemp(prefix="envsynth-probe-"))
             try:
                 covered, cause = _probe(place, Docker(daemon.api, profile, overlay))
