@@ -28,8 +28,8 @@ from ._docker_owner import KIND, sweep
 PARENT = "io.envsynth.parent"
 KINDS = ("base", "interpreter", "environment", "task")
 _MAKE_BASE_S = 1800.0
-_PACKAGES = "python3,git,ca-certificates,patch"
-"""Python brings the libraries that any build of it links to."""
+_PACKAGES = "python3,git,ca-certificates,patch,less,procps,file,make,tzdata,bzip2,xz-utils,unzip"
+"""Programs that tests call; Python brings the libraries that any build of it links to."""
 _LEFT_OUT = (
     "boot", "media", "mnt", "srv", "opt", "home", "etc/shadow*", "etc/gshadow*", "etc/hostname", "etc/resolv.conf",
     "var/cache", "var/log", "var/lib/apt", "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info",
