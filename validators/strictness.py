@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from envsynth.languages.hunks import merged
+from envsynth.hunks import merged
 from envsynth.models import (
     Candidate,
     Finding,

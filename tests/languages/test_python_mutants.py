@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envsynth.languages.hunks import apply, changed_lines, hunks, lines_of, merged
+from envsynth.hunks import apply, changed_lines, hunks, lines_of, merged
 from envsynth.languages.python.mutants import mutants
 from envsynth.languages.python.mutants.equivalence import why_equivalent
 

@@ -6,7 +6,7 @@ import ast
 from bisect import bisect_left
 from functools import lru_cache
 
-from envsynth.languages.hunks import lines_of
+from envsynth.hunks import lines_of
 from envsynth.languages.python.functions import parse
 
 

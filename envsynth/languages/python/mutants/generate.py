@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from envsynth.languages.hunks import changed_lines, file_drops, hunk_drops, lines_of, name_of
+from envsynth.hunks import changed_lines, file_drops, hunk_drops, lines_of, name_of
 from envsynth.languages.python.functions import changed_functions, functions, parse
 from envsynth.languages.python.mutants.equivalence import why_equivalent
 from envsynth.languages.python.mutants.operators import KINDS, mutations

@@ -23,7 +23,7 @@ from libcst.metadata import (
     WhitespaceInclusivePositionProvider,
 )
 
-from envsynth.languages.hunks import lines_of
+from envsynth.hunks import lines_of
 from envsynth.languages.python.functions import functions, parse
 from envsynth.languages.python.pieces import statement_bounds
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from envsynth.languages.hunks import changed_lines, lines_of, name_of
+from envsynth.hunks import changed_lines, lines_of, name_of
 from envsynth.languages.python.functions import Function, changed_functions, parse
 from envsynth.languages.python.pieces import differing_pieces
 from envsynth.languages.python.rewrites import flow

@@ -6,7 +6,7 @@ import ast
 import builtins
 import symtable
 
-from envsynth.languages.hunks import lines_of
+from envsynth.hunks import lines_of
 from envsynth.languages.python.functions import Function, ScopeNode, parse
 
 _MIN_NODES = 4

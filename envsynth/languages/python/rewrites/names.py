@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from envsynth.languages.hunks import lines_of
+from envsynth.hunks import lines_of
 from envsynth.languages.python.functions import Function, ScopeNode, parse
 from envsynth.languages.python.mutants.equivalence import compiled, same_bytecode
 from envsynth.languages.python.pieces import differing_pieces

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from itertools import pairwise
 
-from envsynth.languages.hunks import lines_of
+from envsynth.hunks import lines_of
 from envsynth.languages.python.functions import Function
 
 
