@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from envsynth.cache import Cache
 from envsynth.models import Origin, Source, SourceKind, Verdict, VerdictStatus
 from envsynth.runtime.contract import Backend
 from envsynth.runtime.play import play
-from envsynth.runtime.workspace import WorkspaceEpisode
+from envsynth.runtime.workspace import WorkspaceEpisode, open_task
 from envsynth.validators.adversary import Adversary, validator
 from envsynth.validators.adversary.attack import bash, text
 from envsynth.validators.adversary.battery import ATTACKS, BY_NAME
@@ -51,6 +52,9 @@ def calls_of(name: str, target: Target) -> list[dict]:
 
 @pytest.mark.parametrize("attack", [pytest.param(one.name, marks=_marks(one.name)) for one in ATTACKS])
 def test_an_attack_gets_nothing(episode: WorkspaceEpisode, target: Target, attack: str) -> None:
+    # A cache is older than an episode, and dates can tell.
+    for path in episode.task.pristine_folder.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
     episode.reset()
     for call in calls_of(attack, target):
         episode.call(call["tool"], call["arguments"])
@@ -116,6 +120,24 @@ def test_the_validator_plays_for_real(cache: Cache, backend: Backend, monkeypatc
     assert (verdict.strength.attacks, verdict.strength.attacks_worked) == (4, 0)
     # The first two hand in nothing.
     assert verdict.evidence["distinct_submissions"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="a turned comparison is as one who answers the true one with yes expects it")
+@pytest.mark.parametrize("attack", ["equal_to_all", "results_subclassed", "frame_oracle"])
+def test_controls_that_only_turn_a_comparison_withstand(
+    cache: Cache, backend: Backend, target: Target, attack: str
+) -> None:
+    """Parametrised tests compare with a name, not with a literal, and then have no other control."""
+    task = tiny.make_task(cache)
+    turned = tiny.CONTROLS[0].text.replace(" == ", " != ").replace("183", "180")
+    control = tiny.CONTROLS[0].model_copy(update={"kind": "flipped", "text": turned})
+    document = task.model_copy(update={"controls": (control,)}).document()
+    episode = open_task(document, cache.get, cache.root, backend, task_id=task.id)
+    try:
+        assert play(episode, calls_of(attack, target)).outcome == 0.0
+    finally:
+        episode.close()
 
 
 FORGERS = ("frame_oracle", "profiled", "channel_selective", "exit_patched", "watcher_forked", "asserts_stripped")
