@@ -8,11 +8,14 @@ from operator import or_
 
 from envsynth.models import Candidate, Strength, Task, Tier, Trajectory, Verdict, VerdictStatus, VerdictSummary
 
-VERSION = "2"
+VERSION = "3"
 """Raised whenever the rules below change: it is part of every ladder."""
 
-REQUIRED = ("static", "determinism", "execution")
+REQUIRED = ("static", "determinism", "execution", "controls", "leakage", "adversary")
 """Validators without whose PASS nothing is admitted."""
+
+HEARD = ("mutation", "strictness")
+"""Validators that must have been asked, and may say that a candidate gives them nothing to measure."""
 
 CALIBRATING = ("solvability",)
 """Validators whose PASS lifts a verified task to `calibrated`."""
@@ -30,16 +33,16 @@ def admit(
         candidate: what is proposed.
         verdicts: one a validator, in the order of the ladder.
         panel: labelled trajectories; a reference and an idle one at least. Those of the verdicts are added.
-        required: validators that must have said PASS; None: REQUIRED. Fewer only for a task that was admitted before
-            some of these were there.
+        required: validators that must have said PASS; None: REQUIRED, and HEARD must have spoken. Fewer only for a
+            task that was admitted before some of these were there.
     """
     said = {verdict.validator: verdict for verdict in verdicts}
     if any(verdict.status not in (VerdictStatus.PASS, VerdictStatus.SKIP) for verdict in verdicts):
         return None
-    if any(
-        name not in said or said[name].status is not VerdictStatus.PASS
-        for name in (REQUIRED if required is None else required)
-    ):
+    wanted, heard = (REQUIRED, HEARD) if required is None else (required, ())
+    if any(name not in said or said[name].status is not VerdictStatus.PASS for name in wanted):
+        return None
+    if any(name not in said for name in heard):
         return None
     if not {"reference", "idle"} <= {trajectory.label for trajectory in panel}:
         return None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envsynth.admission import REQUIRED, admit
+from envsynth.admission import HEARD, REQUIRED, admit
 from envsynth.models import Candidate, Control, Strength, TestLists, Tier, Trajectory, Verdict, VerdictStatus
 
 PANEL = (Trajectory(label="reference", outcome=1), Trajectory(label="idle", outcome=0))
@@ -15,7 +15,7 @@ CANDIDATE = Candidate.model_construct(instruction="x")
 
 
 def verdicts(**statuses: VerdictStatus) -> list[Verdict]:
-    every = {name: VerdictStatus.PASS for name in REQUIRED} | statuses
+    every = dict.fromkeys((*REQUIRED, *HEARD), VerdictStatus.PASS) | statuses
     return [
         Verdict(validator=name, version="1", status=status, tests=LISTS if name == "execution" else None)
         for name, status in every.items()
@@ -26,7 +26,7 @@ def test_all_required_passes_make_a_verified_task() -> None:
     task = admit(CANDIDATE, verdicts(), PANEL)
     assert task is not None
     assert (task.tier, task.tests) == (Tier.VERIFIED, LISTS)
-    assert [summary.status for summary in task.verdicts] == ["PASS"] * len(REQUIRED)
+    assert [summary.status for summary in task.verdicts] == ["PASS"] * len(verdicts())
 
 
 def test_solvability_lifts_the_tier_and_may_be_skipped() -> None:
@@ -37,7 +37,7 @@ def test_solvability_lifts_the_tier_and_may_be_skipped() -> None:
     assert (calibrated.tier, skipped.tier) == (Tier.CALIBRATED, Tier.VERIFIED)
 
 
-@given(st.sampled_from([*REQUIRED, "adversary"]), st.sampled_from(["FAIL", "ERROR", "TIMEOUT"]))
+@given(st.sampled_from([*REQUIRED, *HEARD, "another"]), st.sampled_from(["FAIL", "ERROR", "TIMEOUT"]))
 def test_any_other_verdict_keeps_a_candidate_out(name: str, status: str) -> None:
     assert admit(CANDIDATE, verdicts(**{name: VerdictStatus(status)}), PANEL) is None
 
@@ -46,6 +46,12 @@ def test_any_other_verdict_keeps_a_candidate_out(name: str, status: str) -> None
 def test_a_required_validator_may_be_neither_missing_nor_skipped(name: str) -> None:
     assert admit(CANDIDATE, [one for one in verdicts() if one.validator != name], PANEL) is None
     assert admit(CANDIDATE, verdicts(**{name: VerdictStatus.SKIP}), PANEL) is None
+
+
+@pytest.mark.parametrize("name", HEARD)
+def test_a_validator_that_must_be_heard_may_have_nothing_to_measure(name: str) -> None:
+    assert admit(CANDIDATE, [one for one in verdicts() if one.validator != name], PANEL) is None
+    assert admit(CANDIDATE, verdicts(**{name: VerdictStatus.SKIP}), PANEL) is not None
 
 
 @pytest.mark.parametrize("panel", [(), PANEL[:1], PANEL[1:]])
@@ -59,8 +65,8 @@ def test_what_was_measured_of_the_grader_goes_into_the_task_in_order() -> None:
         one.model_copy(update={"strength": strength, "controls": controls})
         for one, strength, controls in zip(
             [*verdicts(), *(Verdict(validator=name, version="1", status=VerdictStatus.PASS) for name in "ab")],
-            [None] * len(REQUIRED) + [Strength(attacks=9, killed=1), Strength(killed=2, mutants=4)],
-            [()] * len(REQUIRED) + [(control,), ()], strict=True,
+            [None] * len(verdicts()) + [Strength(attacks=9, killed=1), Strength(killed=2, mutants=4)],
+            [()] * len(verdicts()) + [(control,), ()], strict=True,
         )
     ]  # fmt: skip
     task = admit(CANDIDATE, measured, PANEL)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from envsynth import pipeline, work
+from envsynth import admission, pipeline, work
 from envsynth.catalog import Catalog
 from envsynth.config import BuildConfig
 from envsynth.errors import ConfigError, DiskFull, EnvsynthError, SandboxError, SourceError
@@ -94,6 +94,8 @@ class Judge:
 def judges(monkeypatch: pytest.MonkeyPatch) -> list[Judge]:
     judges = [Judge("static", 10), Judge("determinism", 20), Judge("execution", 30)]
     monkeypatch.setattr(work, "validators", lambda: tuple(judges))
+    monkeypatch.setattr(admission, "REQUIRED", tuple(judge.name for judge in judges))
+    monkeypatch.setattr(admission, "HEARD", ())
     monkeypatch.setattr(work, "generator", lambda _: Listing())
     monkeypatch.setattr(pipeline, "generator", lambda _: Listing())
     monkeypatch.setattr(pipeline._Build, "_export", lambda *_: None)

@@ -132,6 +132,7 @@ def ladder(monkeypatch: pytest.MonkeyPatch) -> Ladder:
     monkeypatch.setattr(pipeline._Build, "_export", lambda *_: None)
     monkeypatch.setattr(Listing, "developed", [])
     monkeypatch.setattr(admission, "REQUIRED", ("static", "determinism", "execution"))
+    monkeypatch.setattr(admission, "HEARD", ())
     return ladder
 
 
