@@ -69,7 +69,7 @@ class TestStatus(StrEnum):
 
     @property
     def fails(self) -> bool:
-        """Whether a fail-to-pass test may be so at the start; skips and expected failures are neither here nor there."""
+        """Whether a fail-to-pass test may be so at the start; skips and expected failures say neither."""
         return self in (TestStatus.FAILED, TestStatus.ERROR, TestStatus.ABSENT)
 
 
