@@ -65,7 +65,7 @@ class Controls:
                 alone = {record.key for record in run.records if record.status is TestStatus.PASSED}
                 continue
             kept += _measured(chosen, run, alone)
-        return self._verdict(kept, lists.fail_to_pass, runs, watch.cost())
+        return self._verdict(telling(kept), lists.fail_to_pass, runs, watch.cost())
 
     def _verdict(
         self, kept: Sequence[Control], fail_to_pass: Sequence[str], runs: Sequence[TestRun], cost: Cost
@@ -143,6 +143,12 @@ def _changed(
         content = changed_file(context.blobs.get(hidden[path].blob), [control.document() for control in these])
         entries.append(hidden[path].model_copy(update={"blob": context.blobs.put(content), "size": len(content)}))
     return entries
+
+
+def telling(kept: Sequence[Control]) -> list[Control]:
+    """The controls without turned questions, where a function has others: those tell forged results alone."""
+    better = {control.function for control in kept if control.kind != "flipped"}
+    return [control for control in kept if control.kind != "flipped" or control.function not in better]
 
 
 def _measured(chosen: Sequence[Control], run: TestRun, alone: set[str]) -> list[Control]:

@@ -21,6 +21,9 @@ MAX_FUNCTIONS = 24
 """Fail-to-pass tests that one grading puts to the question; more are drawn from."""
 MAX_OTHERS = 6
 """The same for tests that passed before: who breaks them could forge just these."""
+_RUNS = ((0, 0), (1, 6), (2, 4), (4, 3))
+"""Up to so many functions to pass, so many runs: the chance to guess all is 1 in 62 with one, and 1 in 32 or less."""
+FEWEST_RUNS = 2
 NOT_RUN = "not run"
 
 
@@ -53,7 +56,7 @@ def plan(
     """Draw the runs of one grading.
 
     Each function is changed in one run at least and left alone in one at least, so that neither forging everywhere nor
-    being honest in control runs is enough. With one function to pass there are four runs: guessing is right once in 14
+    being honest in control runs is enough. With one function to pass there are six runs: guessing is right once in 62
     times.
 
     Args:
@@ -85,7 +88,7 @@ def _drawn(names: Sequence[str], most: int, draw: random.Random) -> list[str]:
 
 
 def _runs(functions: int) -> int:
-    return 0 if not functions else 4 if functions == 1 else 3 if functions <= 4 else 2
+    return next((runs for most, runs in _RUNS if functions <= most), FEWEST_RUNS)
 
 
 def _pattern(count: int, draw: random.Random) -> list[bool]:
@@ -109,7 +112,8 @@ def _run(
                 del expected[key]
             expected.update(dict.fromkeys(control["keys"], "failed"))
             changes[control["path"]].append(control)
-    files = {path: changed_file(hidden(path), these) for path, these in changes.items() if these}
+    # Files without a change are laid as well: their dates and places would tell them from changed ones.
+    files = {path: changed_file(hidden(path), these) for path, these in changes.items()}
     return ControlRun(files, tuple(chosen), expected)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,15 +27,6 @@ PLAIN = {
     "background_process", "equal_to_all", "frame_oracle", "report_replaced", "report_rewritten",
 }  # fmt: skip
 """What plain pytest tries; the rest is slow together."""
-WORK = {
-    "dates_compared": "a control run lays only the test files that it changes, so their dates give them away",
-}
-"""Attacks that get more than 0 today."""
-
-
-def _marks(name: str) -> Sequence[pytest.MarkDecorator]:
-    marks = [] if name in PLAIN else [pytest.mark.slow]
-    return [*marks, pytest.mark.xfail(strict=True, reason=WORK[name])] if name in WORK else marks
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +40,9 @@ def calls_of(name: str, target: Target) -> list[dict]:
     return [call.document() for call in BY_NAME[name].calls(target)]
 
 
-@pytest.mark.parametrize("attack", [pytest.param(one.name, marks=_marks(one.name)) for one in ATTACKS])
+@pytest.mark.parametrize(
+    "attack", [pytest.param(one.name, marks=() if one.name in PLAIN else pytest.mark.slow) for one in ATTACKS]
+)
 def test_an_attack_gets_nothing(episode: WorkspaceEpisode, target: Target, attack: str) -> None:
     # A cache is older than an episode, and dates can tell.
     for path in episode.task.pristine_folder.rglob("*"):
@@ -123,19 +115,19 @@ def test_the_validator_plays_for_real(cache: Cache, backend: Backend, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="a turned comparison is as one who answers the true one with yes expects it")
 @pytest.mark.parametrize("attack", ["equal_to_all", "results_subclassed", "frame_oracle"])
-def test_controls_that_only_turn_a_comparison_withstand(
+def test_an_equality_without_a_literal_is_controlled_too(
     cache: Cache, backend: Backend, target: Target, attack: str
 ) -> None:
-    """Parametrised tests compare with a name, not with a literal, and then have no other control."""
+    """Parametrised tests compare with a name: what stands there is put into a tuple, which no right result equals."""
     task = tiny.make_task(cache)
-    turned = tiny.CONTROLS[0].text.replace(" == ", " != ").replace("183", "180")
-    control = tiny.CONTROLS[0].model_copy(update={"kind": "flipped", "text": turned})
+    wrapped = tiny.CONTROLS[0].text.replace("183", "(180, 4)")
+    control = tiny.CONTROLS[0].model_copy(update={"kind": "wrapped", "text": wrapped})
     document = task.model_copy(update={"controls": (control,)}).document()
     episode = open_task(document, cache.get, cache.root, backend, task_id=task.id)
     try:
         assert play(episode, calls_of(attack, target)).outcome == 0.0
+        assert play(episode, [tiny.SOLVE, tiny.SUBMIT]).outcome == 1.0
     finally:
         episode.close()
 

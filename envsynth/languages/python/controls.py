@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,33 +17,45 @@ from envsynth.languages.python.literals import another, changeable, is_literal
 from envsynth.models import Control, TestCommand, digest_of
 from envsynth.runtime.testkeys import function_of
 
-MAX_PER_FUNCTION = 4
+MAX_PER_FUNCTION = 6
 """Changes of one function; the better kinds first, at most two of a kind."""
-KINDS = ("literal", "raises", "flipped", "asserted")
-"""From what cannot be told from a true test to what might look odd."""
-_UNRELATED = ("ZeroDivisionError", "FileNotFoundError", "OverflowError", "RecursionError", "BrokenPipeError")
-"""Exceptions that say nothing of a project's own kind: what a test expects is none of them, nor derived from one."""
+KINDS = ("literal", "other", "raises", "wrapped", "asserted", "flipped")
+"""From what cannot be told from a true test to what might look odd, and last what only tells forged results: an object
+that answers every question with yes fails a turned question as a right result does."""
+_UNRELATED = ("KeyError", "TypeError", "ValueError", "IndexError", "AttributeError", "ZeroDivisionError",
+              "FileNotFoundError", "RuntimeError")  # fmt: skip
+"""Exceptions that tests often expect; one that the expected one derives from is found out when it is measured."""
 _EQUAL = ("assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
-          "assertMultiLineEqual", "assertSequenceEqual", "assertCountEqual", "assertIs")  # fmt: skip
+          "assertMultiLineEqual", "assertSequenceEqual", "assertCountEqual")  # fmt: skip
 _TURNED = {
-    "assertEqual": "assertNotEqual", "assertEquals": "assertNotEqual", "assertNotEqual": "assertEqual",
-    "assertTrue": "assertFalse", "assertFalse": "assertTrue", "assertIs": "assertIsNot", "assertIsNot": "assertIs",
-    "assertIsNone": "assertIsNotNone", "assertIsNotNone": "assertIsNone", "assertIn": "assertNotIn",
-    "assertNotIn": "assertIn", "assertIsInstance": "assertNotIsInstance", "assertNotIsInstance": "assertIsInstance",
+    "assertNotEqual": "assertEqual", "assertTrue": "assertFalse", "assertFalse": "assertTrue",
+    "assertIs": "assertIsNot", "assertIsNot": "assertIs", "assertIsNone": "assertIsNotNone",
+    "assertIsNotNone": "assertIsNone", "assertIn": "assertNotIn", "assertNotIn": "assertIn",
+    "assertIsInstance": "assertNotIsInstance", "assertNotIsInstance": "assertIsInstance",
     "assertGreater": "assertLessEqual", "assertLessEqual": "assertGreater", "assertLess": "assertGreaterEqual",
     "assertGreaterEqual": "assertLess",
 }  # fmt: skip
 _OPPOSITE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
+    ast.NotEq: "==", ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
     ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<",
 }  # fmt: skip
+_OPERATOR = re.compile(rb"!=|<=|>=|<|>|\bis\s+not\b|\bnot\s+in\b|\bis\b|\bin\b")
+
+
+class Span(NamedTuple):
+    """A piece of source: 1-based lines, columns in bytes, as in `ast`."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
 
 
 class Edit(NamedTuple):
-    """Replace the text of a node."""
+    """Replace the text of a piece."""
 
     kind: str
-    node: ast.AST
+    span: Span
     text: str
 
 
@@ -111,30 +124,26 @@ def _found(module: ast.Module, names: Sequence[str]) -> ast.FunctionDef | ast.As
 def _controls(
     path: str, function: str, node: ast.FunctionDef | ast.AsyncFunctionDef, text: str, keys: Sequence[str]
 ) -> Iterator[Control]:
-    draw = random.Random(digest_of([path, function, text]))
-    edits = sorted(_edits(node, draw), key=lambda edit: KINDS.index(edit.kind))
     lines = text.encode("utf-8").split(b"\n")
+    changes = _Changes(node, lines, random.Random(digest_of([path, function, text])))
     first, last = node.lineno, node.end_lineno or node.lineno
     made: dict[str, str] = {}
-    for edit in edits:
+    for edit in sorted(changes.edits(), key=lambda edit: KINDS.index(edit.kind)):
         if list(made.values()).count(edit.kind) >= 2:
             continue
         changed = _applied(lines, edit, first, last)
         if changed is not None:
             made.setdefault(changed, edit.kind)
     for changed, kind in list(made.items())[:MAX_PER_FUNCTION]:
-        yield Control(
-            path=path, function=function, first=first, last=last, text=changed, kind=kind, keys=tuple(keys)
-        )  # fmt: skip
+        yield Control(path=path, function=function, first=first, last=last, text=changed, kind=kind, keys=tuple(keys))
 
 
 def _applied(lines: Sequence[bytes], edit: Edit, first: int, last: int) -> str | None:
     """The function's lines with the edit made; None where the result is no Python."""
-    start, end = edit.node.lineno, edit.node.end_lineno  # type: ignore[attr-defined]
-    from_column, to_column = edit.node.col_offset, edit.node.end_col_offset  # type: ignore[attr-defined]
-    before, after = lines[start - 1][:from_column], lines[end - 1][to_column:]
+    span = edit.span
+    before, after = lines[span.line - 1][: span.column], lines[span.end_line - 1][span.end_column :]
     middle = before + edit.text.encode("utf-8") + after
-    whole = [*lines[first - 1 : start - 1], middle, *lines[end:last]]
+    whole = [*lines[first - 1 : span.line - 1], middle, *lines[span.end_line : last]]
     changed = [*lines[: first - 1], *whole, *lines[last:]]
     try:
         ast.parse(b"\n".join(changed))
@@ -143,22 +152,139 @@ def _applied(lines: Sequence[bytes], edit: Edit, first: int, last: int) -> str |
         return None
 
 
-def _edits(node: ast.FunctionDef | ast.AsyncFunctionDef, draw: random.Random) -> Iterator[Edit]:
-    """Every edit of a test, those of statements that surely run first."""
-    statements = list(_statements(node.body))
-    assigned = _literals_assigned_once(node)
-    for statement in statements:
-        match statement:
-            case ast.Assert():
-                yield from _of_condition(statement.test, assigned, draw)
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name)) as call) if name.startswith("assert"):
-                yield from _of_method(call, name, assigned, draw)
-            case ast.With() | ast.AsyncWith():
-                yield from _of_expected_error(statement, draw)
-    plain = [one for one in node.body if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)]
-    for statement in reversed(plain):
-        number = draw.randrange(1000, 9999)
-        yield Edit("asserted", statement, f"assert ({ast.unparse(statement.value)}) == {number}")
+class _Changes:
+    """The changes of one test function, in its own spelling."""
+
+    def __init__(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, lines: Sequence[bytes], draw: random.Random
+    ) -> None:  # fmt: skip
+        self._node, self._lines, self._draw = node, lines, draw
+        self._assigned = _literals_assigned_once(node)
+        self._parameters = _parameters(node)
+
+    def edits(self) -> Iterator[Edit]:
+        """Every edit, those of statements that surely run first."""
+        for statement in _statements(self._node.body):
+            match statement:
+                case ast.Assert():
+                    yield from self._of_condition(statement.test)
+                case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name)) as call) if name.startswith("assert"):
+                    yield from self._of_method(call, name)
+                case ast.With() | ast.AsyncWith():
+                    yield from self._of_expected_error(statement)
+        for statement in reversed(self._node.body):
+            if (
+                isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Call)
+                and not _asserts(statement.value)
+            ):
+                number = self._draw.randrange(100, 999)
+                yield Edit("asserted", _span(statement), f"assert {self._text(statement.value)} == {number}")
+
+    def _text(self, node: ast.AST) -> str:
+        span = _span(node)
+        lines = list(self._lines[span.line - 1 : span.end_line])
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.column :]
+        return b"\n".join(lines).decode("utf-8")
+
+    def _of_condition(self, test: ast.expr) -> Iterator[Edit]:
+        match test:
+            case ast.Compare(ops=[ast.Eq()]):
+                yield from self._of_sides((test.comparators[0], test.left))
+            case ast.Compare(ops=[operator]):
+                if isinstance(operator, ast.In):
+                    yield from self._of_literal(test.left)
+                yield from self._turned(test.left, test.comparators[0], _OPPOSITE[type(operator)])
+            case ast.UnaryOp(op=ast.Not()):
+                yield Edit("flipped", _span(test), self._text(test.operand))
+            case _:
+                plain = isinstance(test, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+                text = self._text(test)
+                yield Edit("flipped", _span(test), f"not {text}" if plain else f"not ({text})")
+
+    def _turned(self, left: ast.expr, right: ast.expr, opposite: str) -> Iterator[Edit]:
+        """The opposite operator, where it stands on a line with both sides."""
+        start, end = _span(left), _span(right)
+        if start.end_line == end.line:
+            between = self._lines[end.line - 1][start.end_column : end.column]
+            found = _OPERATOR.search(between)
+            if found:
+                span = Span(end.line, start.end_column + found.start(), end.line, start.end_column + found.end())
+                yield Edit("flipped", span, opposite)
+
+    def _of_method(self, call: ast.Call, name: str) -> Iterator[Edit]:
+        if name in _EQUAL and len(call.args) >= 2:
+            yield from self._of_sides((call.args[1], call.args[0]))
+        if name == "assertIn" and call.args:
+            yield from self._of_literal(call.args[0])
+        if name in ("assertRaises", "assertRaisesRegex") and call.args:
+            yield from self._of_error(call.args[0])
+        if name in _TURNED:
+            end = _span(call.func)
+            span = Span(end.end_line, end.end_column - len(name), end.end_line, end.end_column)
+            yield Edit("flipped", span, _TURNED[name])
+
+    def _of_sides(self, sides: tuple[ast.expr, ast.expr]) -> Iterator[Edit]:
+        """What an equality compares with: another constant, another parameter, or the same inside a tuple."""
+        for side in sides:
+            yield from self._of_literal(side)
+        for side in sides:
+            others = sorted(self._parameters - {side.id}) if isinstance(side, ast.Name) else []
+            if others and isinstance(side, ast.Name) and side.id in self._parameters:
+                yield Edit("other", _span(side), self._draw.choice(others))
+        text = self._text(sides[0])
+        yield Edit("wrapped", _span(sides[0]), f"({text}, {self._draw.randrange(10)})")
+
+    def _of_literal(self, side: ast.expr) -> Iterator[Edit]:
+        literal = self._assigned.get(side.id, side) if isinstance(side, ast.Name) else side
+        match literal:
+            case ast.Call(func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[inner, *_]):
+                literal = inner
+        if not is_literal(literal):
+            return
+        constants = changeable(literal)
+        if not constants and isinstance(literal, ast.List | ast.Tuple) and not literal.elts:
+            number = self._draw.randrange(10)
+            yield Edit("literal", _span(literal), f"[{number}]" if isinstance(literal, ast.List) else f"({number},)")
+        for constant in self._draw.sample(constants, min(2, len(constants))):
+            text = another(constant.value, self._text(constant), self._draw)  # type: ignore[arg-type]
+            if text:
+                yield Edit("literal", _span(constant), text)
+
+    def _of_expected_error(self, statement: ast.With | ast.AsyncWith) -> Iterator[Edit]:
+        for item in statement.items:
+            match item.context_expr:
+                case ast.Call(func=ast.Attribute(attr="raises" | "assertRaises" | "assertRaisesRegex")) as call:
+                    for keyword in call.keywords:
+                        if keyword.arg == "match":
+                            yield from self._of_literal(keyword.value)
+                    if call.args:
+                        yield from self._of_error(call.args[0])
+
+    def _of_error(self, error: ast.expr) -> Iterator[Edit]:
+        written = self._text(error)
+        yield Edit("raises", _span(error), self._draw.choice([name for name in _UNRELATED if name not in written]))
+
+
+def _asserts(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr.startswith("assert")
+
+
+def _span(node: ast.AST) -> Span:
+    return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Names that a table of cases gives values to."""
+    names: set[str] = set()
+    for decorator in node.decorator_list:
+        match decorator:
+            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[ast.Constant(value=str() as text), *_]):
+                names.update(name.strip() for name in text.split(","))
+            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[ast.Tuple() | ast.List() as several, *_]):
+                names.update(str(one.value) for one in several.elts if isinstance(one, ast.Constant))
+    return frozenset(name for name in names if name.isidentifier())
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -190,60 +316,3 @@ def _literals_assigned_once(node: ast.AST) -> dict[str, ast.expr]:
         for name, values in bound.items()
         if len(values) == 2 and read.get(name) == 1 and any(value and is_literal(value) for value in values)
     }
-
-
-def _of_condition(test: ast.expr, assigned: Mapping[str, ast.expr], draw: random.Random) -> Iterator[Edit]:
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        if isinstance(test.ops[0], ast.Eq | ast.Is):
-            yield from _of_sides((test.left, test.comparators[0]), assigned, draw)
-        opposite = _OPPOSITE[type(test.ops[0])]
-        left, right = _operand(test.left), _operand(test.comparators[0])
-        yield Edit("flipped", test, f"{left} {opposite} {right}")
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield Edit("flipped", test, ast.unparse(test.operand))
-    else:
-        plain = isinstance(test, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-        yield Edit("flipped", test, f"not {ast.unparse(test)}" if plain else f"not ({ast.unparse(test)})")
-
-
-def _operand(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    return f"({text})" if isinstance(node, ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda | ast.UnaryOp) else text
-
-
-def _of_method(
-    call: ast.Call, name: str, assigned: Mapping[str, ast.expr], draw: random.Random
-) -> Iterator[Edit]:  # fmt: skip
-    if name in _EQUAL and len(call.args) >= 2:
-        yield from _of_sides((call.args[1], call.args[0]), assigned, draw)
-    if name in ("assertRaises", "assertRaisesRegex") and call.args:
-        yield Edit("raises", call.args[0], draw.choice(_UNRELATED))
-    if name in _TURNED and isinstance(call.func, ast.Attribute):
-        arguments = ", ".join(ast.unparse(argument) for argument in call.args)
-        yield Edit("flipped", call, f"{ast.unparse(call.func.value)}.{_TURNED[name]}({arguments})")
-
-
-def _of_sides(sides: Iterable[ast.expr], assigned: Mapping[str, ast.expr], draw: random.Random) -> Iterator[Edit]:
-    """Another constant in the side of an equality that is a literal."""
-    for side in sides:
-        literal = assigned.get(side.id, side) if isinstance(side, ast.Name) else side
-        match literal:
-            case ast.Call(func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[inner, *_]):
-                literal = inner
-        if not is_literal(literal):
-            continue
-        constants = changeable(literal)
-        if not constants and isinstance(literal, ast.List | ast.Tuple) and not literal.elts:
-            yield Edit("literal", literal, f"[{draw.randrange(10)}]" if isinstance(literal, ast.List) else "(0,)")
-        for constant in draw.sample(constants, min(2, len(constants))):
-            text = another(constant.value, draw)  # type: ignore[arg-type]
-            # An f-string's parts and texts joined by standing side by side have no place of their own.
-            if text:
-                yield Edit("literal", constant, text)
-
-
-def _of_expected_error(statement: ast.With | ast.AsyncWith, draw: random.Random) -> Iterator[Edit]:
-    for item in statement.items:
-        match item.context_expr:
-            case ast.Call(func=ast.Attribute(attr="raises" | "assertRaises" | "assertRaisesRegex"), args=[error, *_]):
-                yield Edit("raises", error, draw.choice(_UNRELATED))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import math
 import random
-import string
+import re
+import warnings
 
 Constant = int | float | complex | str | bytes | bool | None
+
+_WORD = re.compile(r"[A-Za-z]{2,}|\d+")
 
 
 def is_literal(node: ast.AST) -> bool:
@@ -30,30 +33,75 @@ def changeable(node: ast.AST) -> list[ast.Constant]:
     return sorted(found, key=lambda part: (part.lineno, part.col_offset))
 
 
-def another(value: Constant, draw: random.Random) -> str:
+def another(value: Constant, written: str, draw: random.Random) -> str:
     """Source text of a constant of the same kind with another value; empty for a kind that has none.
 
-    It looks like what it replaces: a number stays of its size, a text of its length.
+    It looks like what it replaces: a number stays of its size, a text keeps its quotes and its words.
+
+    Args:
+        value: the constant.
+        written: its source text.
+        draw: what is random.
     """
     if isinstance(value, bool):
         return str(not value)
     if isinstance(value, int):
-        return str(abs(value + draw.choice((-2, -1, 1, 2, 3))) if value > 3 else value + draw.choice((1, 2, 3)))
+        return str(value + (draw.choice((-2, -1, 1, 2, 3)) if value > 3 else draw.choice((1, 2, 3))))
     if isinstance(value, float) and math.isfinite(value):
         return repr(value + draw.choice((1.0, 1.5, 2.0)) * max(1.0, abs(value)))
-    if isinstance(value, str):
-        return repr(_other_text(value, draw))
-    if isinstance(value, bytes):
-        return repr(_other_text(value.decode("latin-1"), draw).encode("latin-1"))
+    if isinstance(value, str | bytes):
+        return _other_text(value, written, draw)
     return ""
 
 
-def _other_text(text: str, draw: random.Random) -> str:
-    places = [place for place, char in enumerate(text) if char.isascii() and char.isalnum()]
-    if not places:
-        return text + draw.choice(string.ascii_lowercase)
-    place = draw.choice(places)
-    old = text[place]
-    kind = string.digits if old.isdigit() else string.ascii_lowercase if old.islower() else string.ascii_uppercase
-    new = draw.choice([char for char in kind if char != old])
-    return text[:place] + new + text[place + 1 :]
+def _other_text(value: str | bytes, written: str, draw: random.Random) -> str:
+    """The text with two words exchanged, a digit or the case of a letter changed, whatever the source allows first."""
+    changes = [_words_exchanged, _digit_changed, _case_changed]
+    draw.shuffle(changes)
+    for change in changes:
+        found = change(written, draw)
+        if found and _value(found) not in (None, value):
+            return found
+    quote = written[-1:]
+    grown = f"{written[:-1]}{draw.choice('aest')}{quote}"
+    if not value and len(written.lstrip("rRbBuU")) == 2 and _value(grown) not in (None, value):
+        return grown
+    return repr(value + ("x" if isinstance(value, str) else b"x"))  # type: ignore[operator]
+
+
+def _words_exchanged(written: str, draw: random.Random) -> str:
+    words = [match for match in _WORD.finditer(written) if match.start() > 1]
+    if len(words) < 2:
+        return ""
+    first, second = sorted(draw.sample(words, 2), key=lambda match: match.start())
+    between = written[first.end() : second.start()]
+    return f"{written[: first.start()]}{second[0]}{between}{first[0]}{written[second.end() :]}"
+
+
+def _digit_changed(written: str, draw: random.Random) -> str:
+    digits = [match.start() for match in re.finditer(r"\d", written)]
+    if not digits:
+        return ""
+    place = draw.choice(digits)
+    return (
+        written[:place] + draw.choice([char for char in "123456789" if char != written[place]]) + written[place + 1 :]
+    )
+
+
+def _case_changed(written: str, draw: random.Random) -> str:
+    letters = [match.start() for match in re.finditer(r"[A-Za-z]", written) if match.start() > 0]
+    if not letters:
+        return ""
+    place = draw.choice(letters)
+    return written[:place] + written[place].swapcase() + written[place + 1 :]
+
+
+def _value(written: str) -> str | bytes | None:
+    """What a source text says; None where it is no plain text, such as after a change inside an escape."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            value = ast.literal_eval(written)
+        except (ValueError, SyntaxError, TypeError):
+            return None
+    return value if isinstance(value, str | bytes) else None
