@@ -6,8 +6,9 @@ Tests that fall together under one key are graded as their worst, so a rule that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 _REPLACED = re.compile(r"<(address|uuid|tmp|hex|float|duration|time)>")
 
@@ -63,6 +64,37 @@ def function_of(key: str) -> str:
 def module_of(function: str) -> str:
     """The file, or for unittest the module, of a test's function."""
     return function.partition("::")[0] if "::" in function else ".".join(function.split(".")[:-2])
+
+
+class Place(NamedTuple):
+    """Where a test is defined."""
+
+    path: str
+    names: tuple[str, ...]
+    """Those of its classes, then its own."""
+    case: str
+    """Id of its parameters, without brackets; empty where it has none."""
+
+
+def locate(key: str, paths: Container[str]) -> Place | None:
+    """The place of a test, as pytest or unittest spells its id or key; None where it stands in none of the files.
+
+    Args:
+        key: id or normalised key.
+        paths: test files, relative.
+    """
+    path, mark, rest = key.partition("::")
+    if mark and path in paths:
+        base, _, case = rest.partition("[")
+        return Place(path, tuple(base.split("::")), case.removesuffix("]"))
+    base, _, case = key.partition("[")
+    parts = base.split(" ")[0].split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        for prefix in ("", "tests/", "test/"):
+            module = prefix + "/".join(parts[:end]) + ".py"
+            if module in paths:
+                return Place(module, tuple(parts[end:]), case.removesuffix("]"))
+    return None
 
 
 def functions_of(keys: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from envsynth.generators.repository.excerpt import Excerpt, Failing, Surroundings, make_excerpt
 from envsynth.generators.repository.testcode import TestModule, parse_module, same
 from envsynth.models import TestRecord, TestRun, TestStatus
+from envsynth.runtime.testkeys import locate
 
 Reader = Callable[[str], str | None]
 """The text of a path, or None."""
@@ -77,22 +78,6 @@ def outside(tests: Sequence[FailToPass], paths: Iterable[str]) -> list[str]:
     """Ids of failing tests that stand in no file of the grader's, such as doctests of the source."""
     known = set(paths)
     return [test.record.id for test in tests if locate(test.record.id, known) is None]
-
-
-def locate(test_id: str, paths: set[str]) -> tuple[str, tuple[str, ...], str] | None:
-    """File, class and function names, and parameter id of a test's id, as pytest or unittest spells it."""
-    path, mark, rest = test_id.partition("::")
-    if mark and path in paths:
-        base, _, case = rest.partition("[")
-        return path, tuple(base.split("::")), case.removesuffix("]")
-    base, _, case = test_id.partition("[")
-    parts = base.split(" ")[0].split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        for prefix in ("", "tests/", "test/"):
-            module = prefix + "/".join(parts[:end]) + ".py"
-            if module in paths:
-                return module, tuple(parts[end:]), case.removesuffix("]")
-    return None
 
 
 def excerpts_of(functions: Iterable[Failing], new: Reader, old: Reader) -> Excerpts:

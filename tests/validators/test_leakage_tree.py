@@ -49,6 +49,7 @@ START = {"pkg/calc.py": BEFORE.encode(), "tests/test_calc.py": OLD_TEST.encode()
 DIFF = "--- a/pkg/calc.py\n+++ b/pkg/calc.py\n@@ -7,5 +7,7 @@\n" + "".join(
     f"{'+' if line not in BEFORE.splitlines() else ' '}{line}\n" for line in AFTER.splitlines()
 )
+FAILING = "tests/test_calc.py::test_mean_of_nothing_at_all"
 Plant = Callable[..., Guards]
 
 
@@ -56,7 +57,9 @@ Plant = Callable[..., Guards]
 def plant(candidate: Candidate, cache: Cache, tree: Callable[..., str]) -> Plant:
     """Guards of a candidate whose start tree holds further files."""
 
-    def make(more: dict[str, bytes] | None = None, instruction: str = "", after: str = AFTER) -> Guards:
+    def make(
+        more: dict[str, bytes] | None = None, instruction: str = "", after: str = AFTER, failing: str = FAILING
+    ) -> Guards:
         workspace = candidate.environment.model_copy(
             update={
                 "tree": tree({**START, **(more or {})}),
@@ -67,7 +70,7 @@ def plant(candidate: Candidate, cache: Cache, tree: Callable[..., str]) -> Plant
         reference = candidate.reference.model_copy(update={"changes": tree({"pkg/calc.py": after.encode()})})
         text = instruction or candidate.instruction
         made = candidate.model_copy(update={"environment": workspace, "reference": reference, "instruction": text})
-        return Guards(made, cache, ("tests/test_calc.py::test_mean_of_nothing_at_all",))
+        return Guards(made, cache, (failing,))
 
     return make
 
@@ -199,9 +202,14 @@ def test_instructions(plant: Plant, text: str, rule: str) -> None:
     assert [finding.rule for finding in look_at_instruction(plant(instruction=text))] == [rule]
 
 
-def test_the_failing_test_may_be_shown(plant: Plant) -> None:
-    text = "It must hold that\n    empty = EmptyWithFallback(17.25)\n    assert mean(empty) == 17.25\n"
-    assert list(look_at_instruction(plant(instruction=text))) == []
+@pytest.mark.parametrize("key", [FAILING, f"{FAILING}[1]", FAILING.replace("/", ".").replace(".py::", ".")])
+def test_the_failing_test_may_be_shown_however_its_runner_spells_it(plant: Plant, key: str) -> None:
+    text = (
+        "It must hold that\n    def test_mean_of_nothing_at_all():\n        empty = EmptyWithFallback(17.25)\n"
+        "        assert mean(empty) == 17.25\n"
+    )
+    after = AFTER.replace("'fallback'", "'EmptyWithFallback'")
+    assert list(look_at_instruction(plant(instruction=text, after=after, failing=key))) == []
 
 
 @pytest.mark.parametrize(("old", "new"), [("total / count", "total // count"), ("    count = len(values)\n", "")])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from envsynth.leaks import Change, Secrets, secrets_of
 from envsynth.models import Candidate, FileMode, Role, Tree, TreeEntry, role_of
 from envsynth.protocols import BlobStore
+from envsynth.runtime.testkeys import Place, locate
 from envsynth.validators.leakage.passages import Guarded, guard
 
 __all__ = ["Guards"]
@@ -96,9 +97,15 @@ class Guards:
         return tuple(sorted(name for name in names if name))
 
     @cached_property
+    def failing(self) -> tuple[Place, ...]:
+        """Where the tests that the instruction shows are defined; those of no hidden file are left out."""
+        places = (locate(key, self.files.hidden.by_path) for key in self.fail_to_pass)
+        return tuple(place for place in places if place is not None)
+
+    @cached_property
     def told(self) -> str:
         """What the instruction may say: the files of the failing tests and what they share."""
-        paths = {key.partition("::")[0] for key in self.fail_to_pass}
+        paths = {place.path for place in self.failing}
         shared = {path for path in self.files.hidden.by_path if path.rpartition("/")[2] == "conftest.py"}
         return "\n".join(self.text(self.files.hidden, path) or "" for path in sorted(paths | shared))
 

@@ -38,9 +38,8 @@ def _not_to_show(guards: Guards) -> Iterator[tuple[str, set[str]]]:
     """Telling lines of each hidden test file that stand in its other tests only, and nowhere in the start tree."""
     known = set(squeezed(guards.known))
     failing: dict[str, set[str]] = {}
-    for key in guards.fail_to_pass:
-        path, _, name = key.partition("::")
-        failing.setdefault(path, set()).add(name.partition("[")[0].rpartition("::")[2].rpartition(".")[2])
+    for place in guards.failing:
+        failing.setdefault(place.path, set()).add(place.names[-1])
     shown = {path: _lines(guards, path, names, inside=True) for path, names in failing.items()}
     meant = set().union(*shown.values())
     for entry in guards.changed_tests:

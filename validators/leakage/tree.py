@@ -54,7 +54,7 @@ def search(guards: Guards, path: str, content: bytes, *, ours: bool) -> Iterator
         content: any bytes.
         ours: whether it is the project's own code, which a solution may well have taken as its model.
     """
-    found = [passages for passages in readings(path, content)]
+    found = list(readings(path, content))
     for guarded in guards.guarded:
         for passages in found:
             seen = held(guarded, passages)

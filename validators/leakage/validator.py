@@ -25,7 +25,7 @@ class Leakage:
     """Instruction, tree and environment are searched for the fix and the hidden tests; the last from inside."""
 
     name = "leakage"
-    version = "1"
+    version = "2"
     order = 36
 
     def validate(
@@ -40,7 +40,7 @@ class Leakage:
         tests = next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
         guards = Guards(candidate, context.blobs, tests.fail_to_pass if tests is not None else ())
         fatal, noted = [*look_at_instruction(guards)], list[Finding]()
-        within, tree_watch = look_at_tree(guards), Stopwatch()
+        within = look_at_tree(guards)
         fatal += within.fatal
         noted += within.noted
         evidence: dict[str, JsonValue] = {
@@ -50,11 +50,12 @@ class Leakage:
         }
         if not fatal:
             # The look from inside costs an episode: not for what is already out.
+            probe_watch = Stopwatch()
             probed = Probe(guards, source, context).run()
             fatal += probed.seen.fatal
             noted += probed.seen.noted
             evidence |= {"files_with_lines": probed.files, "grep_s": round(probed.grep_s, 3)}
-            evidence["probe_s"] = round(tree_watch.cost().wall_s, 3)
+            evidence["probe_s"] = round(probe_watch.cost().wall_s, 3)
         findings = (*_first(fatal), *_first(noted))
         return Verdict(
             validator=self.name, version=self.version, findings=findings, evidence=evidence, cost=watch.cost(),

@@ -7,12 +7,13 @@ from textwrap import dedent
 
 import pytest
 
-from envsynth.generators.repository.evidence import excerpts_of, locate
+from envsynth.generators.repository.evidence import excerpts_of
 from envsynth.generators.repository.excerpt import Failing
 from envsynth.generators.repository.instruction import MAX_LENGTH, Material, write
 from envsynth.generators.repository.interface import Project, defined_names, demands
 from envsynth.generators.repository.said import what_happens
 from envsynth.leaks import Change, secrets_of
+from envsynth.runtime.testkeys import locate
 
 START = "import os\n\n\ndef grow(n):\n    return n\n\n\nclass Box:\n    def open(self):\n        return 1\n"
 
