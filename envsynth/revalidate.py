@@ -48,6 +48,7 @@ class ValidationReport(Model):
     """What judging again came to."""
 
     catalog: Path
+    """The file."""
     build: int | None
     """Number under which the catalog has this run; None: nothing was to be done."""
     selected: int = Field(ge=0)
@@ -152,8 +153,7 @@ class _Revalidation:
     def _selected(self) -> list[str]:
         if self.selection.names:
             return sorted({self.catalog.key(name) for name in self.selection.names})
-        condition = "" if self.selection.every else " WHERE status = 'admitted'"
-        return [row[0] for row in self.catalog.query(f"SELECT key FROM lead{condition} ORDER BY key").rows]
+        return self.catalog.keys(admitted=not self.selection.every)
 
     def _units(self) -> Iterator[str]:
         """A unit of work for each candidate that needs one; its outcome and contents are then in the cache."""

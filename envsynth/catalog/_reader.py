@@ -129,12 +129,12 @@ class CatalogReader:
         Raises:
             ConfigError: none or several fit.
         """
-        return next(self.outcomes([self._key(name)]))
+        return next(self.outcomes([self.key(name)]))
 
     def outcomes(self, keys: Sequence[str] | None = None) -> Iterator[Outcome]:
         """Outcomes by lead key, in order of their keys; None: all."""
         with translated(self.path, "the outcomes cannot be read"):
-            wanted = [row[0] for row in self._run("read", "leads", {})] if keys is None else list(keys)
+            wanted = self.keys() if keys is None else list(keys)
             for start in range(0, len(wanted), 50):
                 yield from self._outcomes(wanted[start : start + 50])
 
@@ -154,7 +154,21 @@ class CatalogReader:
         Raises:
             ConfigError: none or several fit.
         """
-        return self._key(name)
+        with translated(self.path, "the catalog cannot be read"):
+            found = self._run("read", "keys_of", {"name": name}) or self._run("read", "keys_like", {"name": name})
+            if len(found) == 1:
+                return str(found[0][0])
+            known = [row[0] for row in self._run("read", "task_ids", {})]
+        close = get_close_matches(name, known, n=1)
+        raise ConfigError(
+            f"{len(found)} leads begin with {name!r}" if found else f"there is no task or lead {name!r}",
+            where=str(self.path), cause=f"did you mean {close[0]}?" if close else "", next_step="envsynth catalog ls",
+        )  # fmt: skip
+
+    def keys(self, *, admitted: bool = False) -> list[str]:
+        """The keys of all leads, or of those that became tasks, sorted."""
+        with translated(self.path, "the catalog cannot be read"):
+            return [row[0] for row in self._run("read", "admitted_keys" if admitted else "keys", {})]
 
     def source(self, uri: str) -> Source:
         """A source with the options that the latest build of it had.
@@ -199,7 +213,7 @@ class CatalogReader:
         with translated(self.path, "the catalog cannot be read"):
             leads, builds, blob_bytes, blobs, wall_s, cpu_s, disk = self._run("read", "stats_totals", {})[0]
             funnel = [_funnel_row(row) for row in self._run("read", "stats_funnel", {})]
-            strength = dict(zip(StrengthStats.model_fields, self._run("read", "stats_strength", {})[0], strict=True))
+            (strength,) = self._rows("stats_strength")
             flicker = [SourceFlicker(source=row[0], tests=row[1]) for row in self._run("read", "stats_flicker", {})]
             (twins,) = self._run("read", "stats_near_duplicates", {})[0]
             costs = [
@@ -231,22 +245,10 @@ class CatalogReader:
     def _run(self, file: str, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(statements(file)[name], parameters).fetchall()
 
-    def _rows(self, name: str, keys: list[str]) -> list[dict[str, Any]]:
-        cursor = self._connection.execute(statements("read")[name], {"keys": keys})
+    def _rows(self, name: str, keys: list[str] | None = None) -> list[dict[str, Any]]:
+        cursor = self._connection.execute(statements("read")[name], {} if keys is None else {"keys": keys})
         columns = [column[0] for column in cursor.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-
-    def _key(self, name: str) -> str:
-        with translated(self.path, "the catalog cannot be read"):
-            found = self._run("read", "keys_of", {"name": name}) or self._run("read", "keys_like", {"name": name})
-            if len(found) == 1:
-                return str(found[0][0])
-            known = [row[0] for row in self._run("read", "task_ids", {})]
-        close = get_close_matches(name, known, n=1)
-        raise ConfigError(
-            f"{len(found)} leads begin with {name!r}" if found else f"there is no task or lead {name!r}",
-            where=str(self.path), cause=f"did you mean {close[0]}?" if close else "", next_step="envsynth catalog ls",
-        )  # fmt: skip
 
     @contextmanager
     def _asked(self) -> Iterator[None]:

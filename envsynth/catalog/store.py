@@ -125,7 +125,7 @@ class Catalog(CatalogReader):
         Raises:
             ConfigError: an id is not known; nothing is removed.
         """
-        keys = [self._key(task_id) for task_id in task_ids]
+        keys = [self.key(task_id) for task_id in task_ids]
         with transaction(self._connection, self.path, "the tasks cannot be removed"):
             self._delete(keys)
             self._run("write", "delete_unused_rosters", {})

@@ -32,8 +32,11 @@ SELECT lead FROM outcome
 WHERE starts_with(task, $name) OR (len($name) >= 6 AND (starts_with(lead, $name) OR starts_with(ref, $name)))
 ORDER BY lead
 
--- name: leads
+-- name: keys
 SELECT lead FROM outcome ORDER BY lead
+
+-- name: admitted_keys
+SELECT lead FROM outcome WHERE status = 'admitted' ORDER BY lead
 
 -- name: outcomes
 SELECT lead, ladder, trouble, lead_document, candidate, dropped, admitted, wall_s, cpu_s, disk_bytes, cached
@@ -81,14 +84,14 @@ FROM outcome
 
 -- name: stats_strength
 SELECT
-    (SELECT count(*) FROM strength WHERE attacks IS NOT NULL OR mutants IS NOT NULL OR rewrites IS NOT NULL),
-    count(DISTINCT lead) FILTER ((strength ->> '$.attacks') IS NOT NULL),
-    coalesce(sum((strength ->> '$.attacks')::INTEGER), 0)::BIGINT,
-    coalesce(sum((strength ->> '$.attacks_worked')::INTEGER), 0)::BIGINT,
-    (SELECT median(kill_rate) FROM strength),
-    (SELECT coalesce(sum(mutants - killed), 0)::BIGINT FROM strength),
-    coalesce(sum((strength ->> '$.rewrites')::INTEGER), 0)::BIGINT,
-    coalesce(sum((strength ->> '$.rewrites_rejected')::INTEGER), 0)::BIGINT
+    (SELECT count(*) FROM strength WHERE attacks IS NOT NULL OR mutants IS NOT NULL OR rewrites IS NOT NULL) AS tasks,
+    count(DISTINCT lead) FILTER ((strength ->> '$.attacks') IS NOT NULL) AS attacked,
+    coalesce(sum((strength ->> '$.attacks')::INTEGER), 0)::BIGINT AS attacks,
+    coalesce(sum((strength ->> '$.attacks_worked')::INTEGER), 0)::BIGINT AS attacks_worked,
+    (SELECT median(kill_rate) FROM strength) AS median_kill_rate,
+    (SELECT coalesce(sum(mutants - killed), 0)::BIGINT FROM strength) AS survivors,
+    coalesce(sum((strength ->> '$.rewrites')::INTEGER), 0)::BIGINT AS rewrites,
+    coalesce(sum((strength ->> '$.rewrites_rejected')::INTEGER), 0)::BIGINT AS rewrites_rejected
 FROM verdict
 
 -- name: stats_funnel
