@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
+from envsynth.judging import measured_tests
 from envsynth.models import Candidate, Strength, Task, Tier, Trajectory, Verdict, VerdictStatus, VerdictSummary
 
 VERSION = "3"
@@ -50,7 +51,7 @@ def admit(
     measured = (verdict.strength for verdict in verdicts if verdict.strength is not None)
     return Task(
         candidate=candidate,
-        tests=next((verdict.tests for verdict in verdicts if verdict.tests is not None), None),
+        tests=measured_tests(verdicts),
         controls=next((verdict.controls for verdict in verdicts if verdict.controls), ()),
         strength=reduce(or_, measured, Strength()),
         panel=_labelled([*panel, *(line for verdict in verdicts for line in verdict.panel)]),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from envsynth.errors import SandboxError, SandboxTimeout
 from envsynth.models import (
     Candidate,
     FileMode,
@@ -23,9 +22,6 @@ from envsynth.protocols import BlobStore
 
 MAX_BYTES = 2**20
 """Of one source file; larger ones are generated and make no variants."""
-
-TRIES = 3
-"""How often a run is tried that failed for the environment's sake."""
 
 
 class ReferenceTexts(NamedTuple):
@@ -64,20 +60,6 @@ def variant_tree(candidate: Candidate, files: Iterable[VariantFile], blobs: Blob
             entries.append(TreeEntry(path=file.path, mode=mode, blob=blobs.put(content), size=len(content)))
     removed = [file.path for file in files if file.text is None]
     return tree.without(removed).overlay(Tree(entries=tuple(entries)))
-
-
-def settled_run(run: Callable[[], TestRun], where: str) -> TestRun:
-    """A run that says something about the candidate, of at most `TRIES`.
-
-    Raises:
-        SandboxError, SandboxTimeout: each failed for the environment's sake.
-    """
-    for _ in range(TRIES):
-        result = run()
-        if not result.trouble:
-            return result
-    error = SandboxTimeout if result.timed_out else SandboxError
-    raise error("the tests could not be run", where=where, cause=result.trouble)
 
 
 def not_passing(run: TestRun, keys: Sequence[str]) -> tuple[str, ...]:

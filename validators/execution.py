@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from envsynth.judging import tried_run
 from envsynth.models import (
     Candidate,
     Cost,
@@ -25,8 +26,6 @@ __all__ = ["Execution"]
 
 START_RUNS = 2
 REFERENCE_RUNS = 3
-TRIES = 3
-"""How often a run is tried that failed for the environment's sake."""
 
 
 class Measured(NamedTuple):
@@ -127,12 +126,7 @@ class Execution:
 
 def _run(candidate: Candidate, tree: Tree, which: tuple[str, int], source: Source, context: Context) -> TestRun:
     state, repeat = which
-    run = context.run_tests(candidate.environment, tree, state, repeat, source)
-    for _ in range(TRIES - 1):
-        if not run.trouble:
-            break
-        run = context.run_tests(candidate.environment, tree, state, repeat, source)
-    return run
+    return tried_run(lambda: context.run_tests(candidate.environment, tree, state, repeat, source))
 
 
 def measure(start: Sequence[TestRun], reference: Sequence[TestRun]) -> Measured:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from envsynth.judging import measured_tests, settled_run, verdict_of
 from envsynth.models import (
     Candidate,
     Finding,
@@ -25,7 +26,7 @@ from envsynth.models import (
 from envsynth.panel import reference_tree, trajectory_to
 from envsynth.protocols import Context
 from envsynth.timing import Stopwatch
-from envsynth.variants import not_passing, reference_texts, settled_run, variant_tree
+from envsynth.variants import not_passing, reference_texts, variant_tree
 
 __all__ = ["Mutation"]
 
@@ -62,9 +63,10 @@ class Mutation:
     def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
         """PASS where enough is noticed; SKIP where nothing can be changed, which is no sign of strength or weakness."""
         watch = Stopwatch()
-        lists = next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
+        lists = measured_tests(earlier)
         if lists is None:
-            return self._verdict(VerdictStatus.SKIP, [Finding(rule="no_tests_measured", message="nothing says which")])
+            finding = Finding(rule="no_tests_measured", message="no earlier step says which tests decide")
+            return verdict_of(self, VerdictStatus.SKIP, [finding], watch)
         texts = reference_texts(candidate, context.blobs)
         language = context.language(candidate.environment.recipe.language)
         variants = list(language.mutants(texts.before, texts.after))
@@ -74,7 +76,7 @@ class Mutation:
         if not chosen:
             finding = Finding(rule="no_mutants", message="nothing that the reference adds can be changed one step")
             strength = Strength(mutants=0, killed=0, equivalents=len(equivalents))
-            return self._verdict(VerdictStatus.SKIP, [finding], strength=strength, watch=watch)
+            return verdict_of(self, VerdictStatus.SKIP, [finding], watch, strength=strength)
         runner = _Runner(candidate, lists, source, context)
         fates = [(variant, runner.fate(variant)) for variant in chosen]
         verdict = self._judge(fates, len(different), equivalents, watch)
@@ -92,17 +94,19 @@ class Mutation:
         survivors = [variant for variant, fate in fates if not fate.by]
         killed = len(fates) - len(survivors)
         rate = killed / len(fates)
-        findings = [] if killed and rate >= MIN_KILL_RATE else [
-            Finding(rule="weak_tests", message=f"{killed} of {len(fates)} wrong variants of the reference are noticed")
-        ]  # fmt: skip
+        weak = not killed or rate < MIN_KILL_RATE
+        noticed = f"{killed} of {len(fates)} wrong variants of the reference are noticed"
+        findings = [Finding(rule="weak_tests", message=noticed)] if weak else []
         findings += [_survived(variant) for variant in sorted(survivors, key=lambda one: one.kind not in PARTS)]
         kinds: dict[str, JsonValue] = {}
         for kind in dict.fromkeys(variant.kind for variant, _ in fates):
             ends = Counter(bool(fate.by) for variant, fate in fates if variant.kind == kind)
             kinds[kind] = {"killed": ends[True], "survived": ends[False]}
-        return self._verdict(
-            VerdictStatus.FAIL if findings and findings[0].rule == "weak_tests" else VerdictStatus.PASS,
+        return verdict_of(
+            self,
+            VerdictStatus.FAIL if weak else VerdictStatus.PASS,
             findings,
+            watch,
             strength=Strength(mutants=len(fates), killed=killed, equivalents=len(equivalents)),
             evidence={
                 "proposed": proposed,
@@ -112,17 +116,7 @@ class Mutation:
                 "mutants": {variant.name: " ".join(fate).strip() or "survived" for variant, fate in fates},
                 "equivalent": {variant.name: variant.equivalent for variant in equivalents},
             },
-            watch=watch,
         )
-
-    def _verdict(
-        self, status: VerdictStatus, findings: Sequence[Finding], *, strength: Strength | None = None,
-        evidence: dict[str, JsonValue] | None = None, watch: Stopwatch | None = None,
-    ) -> Verdict:  # fmt: skip
-        return Verdict(
-            validator=self.name, version=self.version, status=status, findings=tuple(findings), strength=strength,
-            evidence=evidence or {}, cost=(watch or Stopwatch()).cost(),
-        )  # fmt: skip
 
 
 class _Runner:

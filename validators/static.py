@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from envsynth.judging import verdict_of
 from envsynth.models import Candidate, FileMode, Finding, Role, Source, Tree, Verdict, VerdictStatus, role_of
 from envsynth.protocols import Context
 from envsynth.runtime.trees import leads_out
@@ -43,14 +44,9 @@ class Static:
         ]  # fmt: skip
         for finding in dict.fromkeys(_secrets(candidate, (start, hidden, changes), context)):
             (fatal if finding.rule == "secret_in_tree" else noted).append(finding)
-        return Verdict(
-            validator=self.name,
-            version=self.version,
-            status=VerdictStatus.FAIL if fatal else VerdictStatus.PASS,
-            findings=(*fatal, *noted),
-            evidence={"files": len(start.entries), "bytes": start.size, "hidden_files": len(hidden.entries)},
-            cost=watch.cost(),
-        )
+        evidence = {"files": len(start.entries), "bytes": start.size, "hidden_files": len(hidden.entries)}
+        status = VerdictStatus.FAIL if fatal else VerdictStatus.PASS
+        return verdict_of(self, status, (*fatal, *noted), watch, evidence=evidence)
 
 
 def _instruction(candidate: Candidate, demanded: bytes) -> Iterator[Finding]:

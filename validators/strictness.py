@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from envsynth.hunks import merged
+from envsynth.judging import measured_tests, settled_run, verdict_of
 from envsynth.models import (
     Candidate,
     Finding,
@@ -24,7 +25,7 @@ from envsynth.models import (
 from envsynth.panel import trajectory_to
 from envsynth.protocols import Context
 from envsynth.timing import Stopwatch
-from envsynth.variants import graded_keys, not_passing, reference_texts, settled_run, variant_tree
+from envsynth.variants import graded_keys, not_passing, reference_texts, variant_tree
 
 __all__ = ["Strictness"]
 
@@ -46,9 +47,10 @@ class Strictness:
     def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
         """FAIL where a rewrite is rejected twice; SKIP where the reference cannot be written otherwise."""
         watch = Stopwatch()
-        lists = next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
+        lists = measured_tests(earlier)
         if lists is None:
-            return self._verdict(VerdictStatus.SKIP, [Finding(rule="no_tests_measured", message="nothing says which")])
+            finding = Finding(rule="no_tests_measured", message="no earlier step says which tests decide")
+            return verdict_of(self, VerdictStatus.SKIP, [finding], watch)
         texts = reference_texts(candidate, context.blobs)
         language = context.language(candidate.environment.recipe.language)
         proposed = list(language.rewrites(texts.before, texts.after))
@@ -57,7 +59,7 @@ class Strictness:
         if not chosen:
             finding = Finding(rule="no_rewrites", message="no change of the reference is sure to preserve behaviour")
             strength = Strength(rewrites=0, rewrites_rejected=0)
-            return self._verdict(VerdictStatus.SKIP, [finding], strength=strength, watch=watch)
+            return verdict_of(self, VerdictStatus.SKIP, [finding], watch, strength=strength)
         runner = _Runner(candidate, lists, source, context)
         rejected: dict[str, tuple[str, ...]] = {}
         for group, files in groups:
@@ -77,24 +79,15 @@ class Strictness:
             "flickered": runner.flickered,
             "rewrites": {one.name: "rejected" if one in strict else "accepted" for one in chosen},
         }
-        verdict = self._verdict(
-            VerdictStatus.FAIL if strict else VerdictStatus.PASS, findings, evidence=evidence,
-            strength=Strength(rewrites=len(chosen), rewrites_rejected=len(strict)), watch=watch,
+        verdict = verdict_of(
+            self, VerdictStatus.FAIL if strict else VerdictStatus.PASS, findings, watch, evidence=evidence,
+            strength=Strength(rewrites=len(chosen), rewrites_rejected=len(strict)),
         )  # fmt: skip
         if strict:
             return verdict
         tree = variant_tree(candidate, accepted[0].files, context.blobs)
         alternative = trajectory_to(f"alternative:{accepted[0].name}", candidate, tree, context.blobs, 1.0)
         return verdict.model_copy(update={"panel": (alternative,), "cost": watch.cost()})
-
-    def _verdict(
-        self, status: VerdictStatus, findings: Sequence[Finding], *, strength: Strength | None = None,
-        evidence: dict[str, JsonValue] | None = None, watch: Stopwatch | None = None,
-    ) -> Verdict:  # fmt: skip
-        return Verdict(
-            validator=self.name, version=self.version, status=status, findings=tuple(findings), strength=strength,
-            evidence=evidence or {}, cost=(watch or Stopwatch()).cost(),
-        )  # fmt: skip
 
 
 class _Runner:

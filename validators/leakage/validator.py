@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from envsynth.judging import measured_tests, verdict_of
 from envsynth.models import Candidate, Finding, Source, Verdict, VerdictStatus
 from envsynth.protocols import Context
 from envsynth.timing import Stopwatch
@@ -37,7 +38,7 @@ class Leakage:
             SandboxError: the environment failed.
         """
         watch = Stopwatch()
-        tests = next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
+        tests = measured_tests(earlier)
         guards = Guards(candidate, context.blobs, tests.fail_to_pass if tests is not None else ())
         fatal, noted = [*look_at_instruction(guards)], list[Finding]()
         within = look_at_tree(guards)
@@ -57,9 +58,8 @@ class Leakage:
             evidence |= {"files_with_lines": probed.files, "grep_s": round(probed.grep_s, 3)}
             evidence["probe_s"] = round(probe_watch.cost().wall_s, 3)
         findings = (*_first(fatal), *_first(noted))
-        return Verdict(
-            validator=self.name, version=self.version, findings=findings, evidence=evidence, cost=watch.cost(),
-            status=VerdictStatus.FAIL if fatal else VerdictStatus.PASS,
+        return verdict_of(
+            self, VerdictStatus.FAIL if fatal else VerdictStatus.PASS, findings, watch, evidence=evidence
         )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ def show(
     from envsynth.cli._options import catalog_path
     from envsynth.cli._output import print_json
     from envsynth.errors import ConfigError
+    from envsynth.judging import measured_tests
 
     with Catalog.open(catalog_path(catalog), read_only=True) as opened:
         outcome = opened.outcome(task)
@@ -45,7 +46,7 @@ def show(
         _header(outcome)
         if candidate is not None:
             _candidate(candidate, len(content), everything)
-            _lists(next((v.tests for v in outcome.verdicts if v.tests is not None), None), everything)
+            _lists(measured_tests(outcome.verdicts), everything)
             _strength(outcome.verdicts, everything)
         _verdicts(outcome.verdicts)
 
