@@ -13,7 +13,7 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.catalog import Catalog
 from envsynth.cli.main import run
-from envsynth.models import Cost, OutcomeStatus, Strength
+from envsynth.models import Cost, Outcome, OutcomeStatus, Strength, Verdict, VerdictStatus
 
 _SPEC = importlib.util.spec_from_file_location(
     "making_outcomes", Path(__file__).parent.parent / "catalog" / "conftest.py"
@@ -60,13 +60,22 @@ STRENGTH = Strength(
 )  # fmt: skip
 
 
+def _of_one_change(outcome: Outcome) -> Outcome:
+    """The outcome with the fingerprint of always the same change."""
+    fingerprint = {"patch": "p", "symbols": ["m.py:f"], "sketch": list(range(64))}
+    leakage = Verdict(
+        validator="leakage", version="1", status=VerdictStatus.PASS, evidence={"fingerprint": fingerprint}
+    )  # fmt: skip
+    return outcome.model_copy(update={"verdicts": (*outcome.verdicts, leakage)})
+
+
 @pytest.fixture(scope="session")
 def made(maker, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A catalog with two tasks of four leads."""
+    """A catalog with two tasks of four leads; both tasks are of the same change."""
     path: Path = tmp_path_factory.mktemp("made") / "made.duckdb"
     outcomes = [
-        maker.outcome(1, flicker=True, strength=STRENGTH),
-        maker.outcome(2),
+        _of_one_change(maker.outcome(1, flicker=True, strength=STRENGTH)),
+        _of_one_change(maker.outcome(2)),
         maker.outcome(3, OutcomeStatus.REJECTED),
         maker.outcome(4, OutcomeStatus.DROPPED),
     ]

@@ -72,6 +72,7 @@ def test_stats(envsynth, task_ids):
         "\ngraders: 0 of 40 attacks worked on 1 candidates; median kill rate 75%, 2 mutants survive;"
         " 0 of 5 right rewrites rejected\n"
     ) in printed.out
+    assert "tasks that nearly repeat another: 1; export without them: --where" in printed.out
     assert "https://host/owner/boltons\trejected\tfail_rule\t1" in printed.out
     assert "https://host/owner/boltons\t2\t18.1\t9.1\t4.5\t300 B" in printed.out
     assert json.loads(envsynth("catalog", "stats", "--json").out)["statuses"] == {
