@@ -46,7 +46,9 @@ def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
     )
     if found.near_duplicates:
         where = "id NOT IN (SELECT other FROM near_duplicate)"
-        typer.echo(f'\ntasks that nearly repeat another: {found.near_duplicates}; export without them: --where "{where}"')
+        typer.echo(
+            f'\ntasks that nearly repeat another: {found.near_duplicates}; export without them: --where "{where}"'
+        )
     if found.flicker:
         heading("flickering tests")
         print_table(("source", "tests"), [(row.source, row.tests) for row in found.flicker])
