@@ -23,7 +23,7 @@ from envsynth.context import BuildContext
 from envsynth.errors import CatalogError, ConfigError, EnvsynthError
 from envsynth.executors import make_executor
 from envsynth.models import Candidate, FunnelRow, Model, Outcome, OutcomeStatus, Source, Tree
-from envsynth.rework import Revision, before, plan, rework
+from envsynth.rework import Revision, owed, plan, rework
 from envsynth.telling import Progress, Teller
 from envsynth.timing import Stopwatch
 from envsynth.work import Worked
@@ -240,7 +240,7 @@ class _Revalidation:
         """Record what became of a candidate, tell the user, and stop where going on is pointless."""
         if isinstance(result, EnvsynthError) and result.retryable:
             standing = Outcome.from_json(self.context.blobs.get(unit.standing))
-            outcome = before(standing, unit.ladder).model_copy(update={"trouble": str(result)})
+            outcome = owed(standing, unit.ladder).model_copy(update={"trouble": str(result)})
             worked = Worked(outcome=outcome, trouble_kind=result.what)
         elif isinstance(result, BaseException):
             raise result

@@ -17,7 +17,7 @@ from envsynth.models import Digest, Outcome, OutcomeStatus, Verdict, VerdictStat
 from envsynth.protocols import Validator
 from envsynth.work import Lent
 
-__all__ = ["Climb", "Revision", "before", "plan", "rework"]
+__all__ = ["Climb", "Revision", "owed", "plan", "rework"]
 
 _OWED = (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)
 _ENDS = (*_OWED, VerdictStatus.FAIL)
@@ -79,15 +79,15 @@ def _stands(verdict: Verdict | None, step: Validator) -> bool:
     return verdict is not None and verdict.version == step.version and verdict.status not in _OWED
 
 
-def before(standing: Outcome, current: str) -> Outcome:
+def owed(standing: Outcome, current: str) -> Outcome:
     """What an error of the environment makes of an outcome that is judged again: owed, with nothing measured lost.
 
     Args:
         standing: what stands.
         current: the ladder it was to be judged by.
     """
-    owed = standing.status is OutcomeStatus.OWED
-    update = {"ladder": current, "task": None, "trouble": "", "verdicts": standing.verdicts if owed else ()}
+    kept = standing.verdicts if standing.status is OutcomeStatus.OWED else ()
+    update = {"ladder": current, "task": None, "trouble": "", "verdicts": kept}
     return standing.model_copy(update=update)
 
 
@@ -103,7 +103,7 @@ def rework(text: str) -> str:
     unit = Revision.from_json(text)
     with boundary(EnvsynthError, "the cache lost what was put into it", next_step="run the same command again"):
         standing = Outcome.from_json(BuildContext(unit.cache).blobs.get(unit.standing))
-    return work.measured_work(unit, lambda context: _renewed(unit, standing, context), before(standing, unit.ladder))
+    return work.measured_work(unit, lambda context: _renewed(unit, standing, context), owed(standing, unit.ladder))
 
 
 def _renewed(unit: Revision, standing: Outcome, context: BuildContext) -> tuple[Outcome, str]:

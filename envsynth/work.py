@@ -105,14 +105,14 @@ def work(text: str) -> str:
 
 
 def measured_work(
-    unit: Lent, settle: Callable[[BuildContext], tuple[Outcome, str]], before: Outcome | None = None
+    unit: Lent, settle: Callable[[BuildContext], tuple[Outcome, str]], owed: Outcome | None = None
 ) -> str:
     """Settle a lead in this process, with what it took.
 
     Args:
         unit: what was lent.
         settle: gives the outcome, and what kind of trouble kept it from a final one.
-        before: what an error of the environment leaves as it was; None: nothing but the lead.
+        owed: what it is where the environment fails; None: nothing but the lead.
 
     Returns:
         JSON of a Worked.
@@ -124,14 +124,14 @@ def measured_work(
     context.notes.clear()
     context.disk_bytes = 0
     watch = Stopwatch()
-    before = Outcome(lead=unit.lead, ladder=unit.ladder) if before is None else before
+    owed = Outcome(lead=unit.lead, ladder=unit.ladder) if owed is None else owed
     try:
         outcome, trouble_kind = settle(context)
     except (DiskFull, SandboxUnavailable):
         raise
     except EnvsynthError as error:
-        outcome, trouble_kind = before.model_copy(update={"trouble": str(error)}), error.what
-    cost = before.cost + watch.cost() + Cost(disk_bytes=context.disk_bytes)
+        outcome, trouble_kind = owed.model_copy(update={"trouble": str(error)}), error.what
+    cost = owed.cost + watch.cost() + Cost(disk_bytes=context.disk_bytes)
     outcome = outcome.model_copy(update={"cost": cost})
     return Worked(outcome=outcome, trouble_kind=trouble_kind, notes=tuple(context.notes)).to_json()
 

@@ -11,7 +11,9 @@ class ToolCall(Model):
     """One call of a tool."""
 
     tool: str
+    """Its name."""
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    """By parameter."""
 
 
 class Trajectory(Model):
@@ -20,4 +22,6 @@ class Trajectory(Model):
     label: str
     """`reference`, `alternative:*`, `idle`, `mutant:*` or `attack:*`."""
     calls: tuple[ToolCall, ...] = ()
+    """In order, handing in included."""
     outcome: float = Field(ge=0, le=1)
+    """What grading must give."""

@@ -112,23 +112,23 @@ class TestRun(Model):
 class Strength(Model):
     """How strong a task's grader was measured to be. A validator fills in what it measured; None: not measured."""
 
-    attacks: int | None = None
+    attacks: int | None = Field(default=None, ge=0)
     """Attacks played; each must get outcome 0."""
-    attacks_worked: int | None = None
+    attacks_worked: int | None = Field(default=None, ge=0)
     """Those that got more."""
-    controls: int | None = None
+    controls: int | None = Field(default=None, ge=0)
     """Changed tests that grading can tell apart from true ones."""
     controlled: float | None = Field(default=None, ge=0, le=1)
     """Share of the fail-to-pass tests that have such a control."""
-    mutants: int | None = None
+    mutants: int | None = Field(default=None, ge=0)
     """Wrong variants of the reference, without the provably equivalent ones."""
-    killed: int | None = None
+    killed: int | None = Field(default=None, ge=0)
     """Those that got outcome 0."""
-    equivalents: int | None = None
+    equivalents: int | None = Field(default=None, ge=0)
     """Variants that provably behave like the reference; in neither of the two figures above."""
-    rewrites: int | None = None
+    rewrites: int | None = Field(default=None, ge=0)
     """Behaviour-preserving variants of the reference; each must get outcome 1."""
-    rewrites_rejected: int | None = None
+    rewrites_rejected: int | None = Field(default=None, ge=0)
     """Those that did not."""
 
     @property

@@ -190,17 +190,8 @@ def registry_answers(*, serve: bool = False) -> bool:
         return True
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
         if uv is not None and serve:
-            command = [
-                uv,
-                "pip",
-                "install",
-                "--quiet",
-                "--no-config",
-                "--no-cache",
-                "--no-deps",
-                "--only-binary",
-                ":all:",
-            ]
+            command = [uv, "pip", "install", "--quiet", "--no-config", "--no-cache", "--no-deps"]
+            command += ["--only-binary", ":all:"]
             command += ["--python", sys.executable, "--target", str(Path(folder, "out")), _PROBE]
         elif uv is not None:
             wanted = Path(folder, "wanted.in")

@@ -109,7 +109,7 @@ def portable(name: str) -> str:
 
 
 def function_of(name: str) -> str:
-    """An id without its parameters."""
+    """An id without its parameters: `testkeys.function_of`, which is not where the harness runs."""
     path, colons, rest = name.partition("::")
     return path + colons + rest.partition("[")[0]
 
