@@ -13,7 +13,6 @@ from envsynth.generators.repository.instruction import MAX_LENGTH, Material, wri
 from envsynth.generators.repository.interface import Project, defined_names, demands
 from envsynth.generators.repository.said import what_happens
 from envsynth.leaks import Change, secrets_of
-from envsynth.runtime.testkeys import locate
 
 START = "import os\n\n\ndef grow(n):\n    return n\n\n\nclass Box:\n    def open(self):\n        return 1\n"
 
@@ -168,20 +167,6 @@ def test_comments_about_issues_go_as_a_whole(excerpts):
         "test_x",
     )
     assert found.code == "assert grow(1) == 2"
-
-
-@pytest.mark.parametrize(
-    ("test_id", "place"),
-    [
-        ("tests/test_a.py::test_x", ("tests/test_a.py", ("test_x",), "")),
-        ("tests/test_a.py::TestA::test_x[a::b-[c]]", ("tests/test_a.py", ("TestA", "test_x"), "a::b-[c]")),
-        ("tests.test_a.TestA.test_x", ("tests/test_a.py", ("TestA", "test_x"), "")),
-        ("test_a.TestA.test_x", ("tests/test_a.py", ("TestA", "test_x"), "")),
-        ("pkg/a.py::pkg.a.grow", None),
-    ],
-)
-def test_ids_lead_to_functions(test_id, place):
-    assert locate(test_id, {"tests/test_a.py"}) == place
 
 
 @pytest.mark.parametrize(
