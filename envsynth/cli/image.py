@@ -40,9 +40,9 @@ def build(
     Docker: base, interpreter, environment and task are one layer each, and what is equal is stored once.
     """
     from envsynth.cache import default_cache_dir
-    from envsynth.cli._images import Wanted, make_base, make_images
     from envsynth.cli._options import catalog_path
     from envsynth.errors import ConfigError
+    from envsynth.images import Wanted, make_base, make_images
 
     if bool(target) == base or (source and not base):
         raise ConfigError("either --base, perhaps with --from, or an environment or task", next_step="--help says more")

@@ -18,9 +18,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from ..errors import ConfigError, SandboxError, boundary
-from .contract import JSON, Mount, Sandbox
+from .contract import JSON, Mount
 from .installer import install_wheels, make_venv
 from .interpreters import installed_interpreters
 from .scripts import entry_point_scripts, make_relocatable
@@ -85,17 +86,27 @@ def _is_system(prefix: Path) -> bool:
     return any(prefix == folder or folder in prefix.parents for folder in _SYSTEM)
 
 
-def environment_variables(sandbox: Sandbox, command: JSON) -> dict[str, str]:
+class Places(Protocol):
+    """Where things are found inside; every sandbox says so."""
+
+    workdir: str
+    """Absolute path of the workspace."""
+
+    def path(self, target: str) -> str:
+        """Where a mount target is found."""
+
+
+def environment_variables(places: Places, command: JSON) -> dict[str, str]:
     """Variables for commands in a workspace: the environment's programs first, the source importable.
 
     Args:
-        sandbox: says where the environment and the workspace are found inside.
+        places: a sandbox, or where an image has things.
         command: document of a `TestCommand`.
     """
-    environment = sandbox.path(ENVIRONMENT)
-    roots = [os.path.normpath(f"{sandbox.workdir}/{root}") for root in command.get("roots", (".",))]
-    if sandbox.workdir not in roots:
-        roots.append(sandbox.workdir)
+    environment = places.path(ENVIRONMENT)
+    roots = [os.path.normpath(f"{places.workdir}/{root}") for root in command.get("roots", (".",))]
+    if places.workdir not in roots:
+        roots.append(places.workdir)
     return {
         "PATH": f"{environment}/bin:/usr/local/bin:/usr/bin:/bin",
         "VIRTUAL_ENV": environment,

@@ -1,16 +1,16 @@
-"""What an environment or a task is made of, as the parts of a self-contained image."""
+"""Images for Docker: the base that sandboxes start from, and self-contained ones of an environment or a task."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from envsynth.catalog import Catalog
 from envsynth.errors import ConfigError
 from envsynth.models import Task
-from envsynth.runtime.contract import JSON, Sandbox
+from envsynth.runtime.contract import JSON
 from envsynth.runtime.recipe import (
     ENVIRONMENT,
     ensure_environment,
@@ -29,7 +29,7 @@ _UNUSED = ("*.a", "*.opt-[12].pyc")
 
 
 class _Inside:
-    """The places of an image, in the form that `environment_variables` asks for."""
+    """The places of an image."""
 
     workdir = WORKSPACE
 
@@ -122,8 +122,7 @@ def _task(task: Task, catalog: Catalog, cache: Path) -> list[Part]:
     workspace = document["candidate"]["environment"]
     environment = ensure_environment(workspace["recipe"], catalog.blobs.get, cache, note=lambda _: None)
     tree = materialise(load_manifest(workspace["tree"], catalog.blobs.get), catalog.blobs.get, cache)
-    inside = cast("Sandbox", _Inside())
-    variables = environment_variables(inside, workspace["command"])
+    variables = environment_variables(_Inside(), workspace["command"])
     lines = (f"ENV {name}={json.dumps(value)}" for name, value in variables.items())
     settings = (*lines, f"WORKDIR {WORKSPACE}")
     return [*_environment(environment), Part(task.digest(), "task", (tree,), WORKSPACE, settings)]
