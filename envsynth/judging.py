@@ -20,6 +20,12 @@ def measured_tests(earlier: Iterable[Verdict]) -> TestLists | None:
     return next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
 
 
+def nothing_measured(by: Validator, watch: Stopwatch) -> Verdict:
+    """SKIP: no step below says which tests decide."""
+    finding = Finding(rule="no_tests_measured", message="no earlier step says which tests decide")
+    return verdict_of(by, VerdictStatus.SKIP, [finding], watch)
+
+
 def tried_run(run: Callable[[], TestRun]) -> TestRun:
     """The first of at most `TRIES` runs that the environment did not disturb, else the last."""
     result = run()

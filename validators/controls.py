@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
+from envsynth.judging import measured_tests, nothing_measured, tried_run
 from envsynth.models import (
     Candidate,
     Control,
@@ -44,7 +46,9 @@ class Controls:
     def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
         """One run of the tests as they are, and one for each round of changes, all with the reference."""
         watch = Stopwatch()
-        lists = next(verdict.tests for verdict in earlier if verdict.tests is not None)
+        lists = measured_tests(earlier)
+        if lists is None:
+            return nothing_measured(self, watch)
         proposed = _by_function(candidate, [*lists.fail_to_pass, *_neighbours(lists)], context)
         runs: list[TestRun] = []
         kept: list[Control] = []
@@ -52,7 +56,7 @@ class Controls:
         for number in range(1 + max((len(several) for several in proposed.values()), default=-1)):
             chosen = [several[number - 1] for several in proposed.values() if 0 < number <= len(several)]
             keys = sorted({key for several in proposed.values() for key in several[0].keys})
-            run = _run(candidate, chosen, keys, f"controls {number}", source, context)
+            run = tried_run(partial(_run, candidate, chosen, keys, f"controls {number}", source, context))
             runs.append(run)
             if run.trouble:
                 status = VerdictStatus.TIMEOUT if run.timed_out else VerdictStatus.ERROR

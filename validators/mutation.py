@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from envsynth.judging import measured_tests, settled_run, verdict_of
+from envsynth.judging import measured_tests, nothing_measured, settled_run, verdict_of
 from envsynth.models import (
     Candidate,
     Finding,
@@ -65,8 +65,7 @@ class Mutation:
         watch = Stopwatch()
         lists = measured_tests(earlier)
         if lists is None:
-            finding = Finding(rule="no_tests_measured", message="no earlier step says which tests decide")
-            return verdict_of(self, VerdictStatus.SKIP, [finding], watch)
+            return nothing_measured(self, watch)
         texts = reference_texts(candidate, context.blobs)
         language = context.language(candidate.environment.recipe.language)
         variants = list(language.mutants(texts.before, texts.after))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from envsynth.hunks import merged
-from envsynth.judging import measured_tests, settled_run, verdict_of
+from envsynth.judging import measured_tests, nothing_measured, settled_run, verdict_of
 from envsynth.models import (
     Candidate,
     Finding,
@@ -49,8 +49,7 @@ class Strictness:
         watch = Stopwatch()
         lists = measured_tests(earlier)
         if lists is None:
-            finding = Finding(rule="no_tests_measured", message="no earlier step says which tests decide")
-            return verdict_of(self, VerdictStatus.SKIP, [finding], watch)
+            return nothing_measured(self, watch)
         texts = reference_texts(candidate, context.blobs)
         language = context.language(candidate.environment.recipe.language)
         proposed = list(language.rewrites(texts.before, texts.after))

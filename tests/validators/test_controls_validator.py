@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from envsynth.cache import Cache
+from envsynth.judging import TRIES
 from envsynth.languages.python.language import Python
 from envsynth.models import (
     Candidate,
@@ -148,4 +149,4 @@ def test_a_few_tests_that_passed_before_are_measured_too(validated: Callable[...
 
 def test_trouble_of_the_environment_says_nothing(validated: Callable[..., tuple[Verdict, Lent]]) -> None:
     verdict, lent = validated(TESTS, ["test_mean"], trouble="no sandbox")
-    assert (verdict.status, len(lent.ran)) == (VerdictStatus.ERROR, 1)
+    assert (verdict.status, len(lent.ran)) == (VerdictStatus.ERROR, TRIES)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from envsynth.languages.python.functions import parse
 from envsynth.languages.python.literals import another, changeable, is_literal
 from envsynth.models import Control, TestCommand, digest_of
 from envsynth.runtime.testkeys import function_of
@@ -99,12 +100,7 @@ def places(function: str, hidden: Mapping[str, str], command: TestCommand) -> It
 
 def _parsed(text: str) -> ast.Module | None:
     # Lines are counted by LF here and in the runtime; other ends of a line would shift the numbers.
-    if "\r" in text.replace("\r\n", "") or "\f" in text:
-        return None
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    return None if "\f" in text else parse(text)
 
 
 def _found(module: ast.Module, names: Sequence[str]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
