@@ -137,7 +137,7 @@ def test_a_task_is_played_through_gymnasium(cache: Cache, tmp_path: Path) -> Non
     )
     instruction, end = run(code, pack, ENVSYNTH_CACHE=str(cache.root)).splitlines()
     assert json.loads(instruction) == task.candidate.instruction
-    assert end == "1.0 True False {'fail_to_pass': True, 'pass_to_pass': True}"
+    assert end == f"1.0 True False {dict.fromkeys(('fail_to_pass', 'pass_to_pass', 'controls', 'no_tampering'), True)}"
 
 
 @pytest.mark.sandbox
