@@ -167,6 +167,8 @@ def _criterion(database: EpisodeDatabase, line: JSON, where: str) -> bool | None
 
 
 def _detail(evidence: Evidence, conditions: dict[str, bool], report: TestReport) -> dict[str, JSON]:
+    # What control runs ask is drawn anew by each grading; equal honest episodes must have equal details all the same.
+    ran = [row for row in evidence.controls if row.after != NOT_RUN]
     return {
         "transcript": dict(conditions),
         "report": "complete" if report.complete else "timed out" if report.timed_out else "incomplete",
@@ -178,8 +180,8 @@ def _detail(evidence: Evidence, conditions: dict[str, bool], report: TestReport)
             for kind in ("F2P", "P2P")
         },
         "controls": {
-            "tests": len(evidence.controls),
-            "unexpected": [row._asdict() for row in evidence.controls if not met(row)][:_SHOWN_TESTS],
+            "runs": len({row.run for row in ran}),
+            "unexpected": [row._asdict() for row in ran if not met(row)][:_SHOWN_TESTS],
         },
         "suspicions": [row._asdict() for row in evidence.suspicions[:_SHOWN_TESTS]],
         "left_out": [
