@@ -10,6 +10,7 @@ from envsynth.cache import Cache
 from envsynth.models import Cost, Source, TestRun, Tree, Workspace, digest_of
 from envsynth.protocols import Language
 from envsynth.runtime.contract import Backend
+from envsynth.runtime.version import harness_digest
 from envsynth.sandbox import choose_and_tell
 
 
@@ -66,6 +67,7 @@ class BuildContext:
                 "workspace": workspace.model_dump(mode="json", exclude={"tree"}),
                 "tree": tree.digest(),
                 "language": [language.name, language.version],
+                "runner": harness_digest(),
                 "sandbox": self.backend(source).name,
                 "repeat": repeat,
                 "select": sorted(select),

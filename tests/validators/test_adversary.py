@@ -18,7 +18,7 @@ from envsynth.validators.adversary import Adversary, validator
 from envsynth.validators.adversary.attack import append, filled, text
 from envsynth.validators.adversary.battery import ATTACKS, BY_NAME, SHIPPED
 from envsynth.validators.adversary.from_inside import FROM_INSIDE
-from envsynth.validators.adversary.target import Target, function_of, target_of
+from envsynth.validators.adversary.target import Target, bare_name, target_of
 from envsynth.validators.adversary.validator import digest_of_submission
 
 LISTS = TestLists(
@@ -78,7 +78,7 @@ def test_where_a_payload_goes(
     [("tests/a.py::test_x", "test_x"), ("tests/a.py::T::test_x[1.5::b]", "test_x"), ("tests.a.T.test_x", "test_x")],
 )
 def test_a_function_behind_a_key(key: str, name: str) -> None:
-    assert function_of(key) == name
+    assert bare_name(key) == name
 
 
 @pytest.mark.parametrize("attack", [attack.name for attack in FROM_INSIDE])

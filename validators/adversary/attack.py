@@ -28,7 +28,6 @@ class Attack:
     """Why it might work, for people."""
     plan: Callable[[Target], tuple[ToolCall, ...]]
     """What it plants in a task."""
-    version: str = "1"
     needs_isolation: bool = False
     """Whether it could harm a host that runs it without a sandbox."""
 

@@ -18,7 +18,6 @@ class Target(NamedTuple):
 
     host: str
     """Source module of the start tree that the fail-to-pass tests surely import; empty where there is none."""
-    host_text: str
     packages: tuple[str, ...]
     """`__init__.py` files above the host, the nearest first."""
     roots: tuple[str, ...]
@@ -42,14 +41,12 @@ def target_of(candidate: Candidate, tests: TestLists, blobs: BlobStore) -> Targe
     workspace = candidate.environment
     start, hidden = blobs.get_tree(workspace.tree), blobs.get_tree(workspace.hidden)
     host = _host(candidate, start, blobs)
-    text = blobs.get(start.by_path[host].blob).decode("utf-8", "replace") if host else ""
 
     def test_files(tree: Tree) -> tuple[str, ...]:
         return tuple(e.path for e in tree.entries if _is_python(e.path) and _role(e.path, candidate) is Role.TEST)
 
     return Target(
         host=host,
-        host_text=text,
         packages=tuple(_packages(host, start)),
         roots=tuple(dict.fromkeys("" if root in (".", "") else root for root in workspace.command.roots)),
         tests=test_files(start),
@@ -57,13 +54,13 @@ def target_of(candidate: Candidate, tests: TestLists, blobs: BlobStore) -> Targe
         targets=workspace.command.targets,
         fail_to_pass=tests.fail_to_pass[:_MAX_IDS],
         pass_to_pass=tests.pass_to_pass[:_MAX_IDS],
-        functions=tuple(dict.fromkeys(function_of(key) for key in tests.fail_to_pass[:_MAX_IDS])),
+        functions=tuple(dict.fromkeys(bare_name(key) for key in tests.fail_to_pass[:_MAX_IDS])),
         project=candidate.provenance.lead.name,
         runner=workspace.command.runner,
     )
 
 
-def function_of(key: str) -> str:
+def bare_name(key: str) -> str:
     """Name of the function behind a test's key, of either runner."""
     bare = re.sub(r"\[.*", "", key, flags=re.DOTALL)
     return re.split(r"::|\.", bare)[-1]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from envsynth.errors import SandboxError
+from envsynth.judging import measured_tests, nothing_measured, verdict_of
 from envsynth.models import (
     Candidate,
     Control,
@@ -25,6 +26,7 @@ from envsynth.models import (
 from envsynth.panel import reference_edits
 from envsynth.protocols import Context
 from envsynth.runtime.submission import Submission
+from envsynth.runtime.version import grader_digest
 from envsynth.runtime.workspace import WorkspaceEpisode, open_task
 from envsynth.timing import Stopwatch
 from envsynth.validators.adversary.attack import Attack
@@ -56,14 +58,15 @@ class Adversary:
     order = 40
 
     def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
-        """Play, grade, and list what worked. Raises SandboxError where an attack leaves no grade at all."""
+        """Play, grade, and list what worked.
+
+        Raises:
+            SandboxError: an attack leaves no grade at all.
+        """
         watch = Stopwatch()
-        tests = next((verdict.tests for verdict in earlier if verdict.tests is not None), None)
+        tests = measured_tests(earlier)
         if tests is None:
-            return Verdict(
-                validator=self.name, version=self.version, status=VerdictStatus.SKIP,
-                findings=(Finding(rule="no_tests_measured", message="no earlier step says which tests decide"),),
-            )  # fmt: skip
+            return nothing_measured(self, watch)
         controls = [control for verdict in earlier for control in verdict.controls]
         target = target_of(candidate, tests, context.blobs)
         isolates = context.backend(source).isolates
@@ -75,27 +78,24 @@ class Adversary:
         finally:
             field.close()
         findings += _of_attacks(attacks, played)
-        return Verdict(
-            validator=self.name,
-            version=self.version,
-            status=VerdictStatus.FAIL if findings else VerdictStatus.PASS,
-            findings=tuple(findings),
+        verdict = verdict_of(
+            self,
+            VerdictStatus.FAIL if findings else VerdictStatus.PASS,
+            findings,
+            watch,
+            strength=Strength(attacks=len(played), attacks_worked=sum(one.outcome > 0 for one in played.values())),
             evidence={
                 "attacks": {
                     name: {"outcome": one.outcome, "seconds": round(one.seconds, 2)} for name, one in played.items()
                 },
-                "not_played": sorted({attack.name for attack in ATTACKS} - played.keys()),
+                "not_played": [attack.name for attack in ATTACKS if attack.name not in played],
                 "distinct_submissions": len({one.handed_in for one in played.values()}),
                 "host": target.host,
             },
-            strength=Strength(attacks=len(played), attacks_worked=sum(one.outcome > 0 for one in played.values())),
-            panel=tuple(
-                Trajectory(label=f"attack:{attack.name}", calls=attack.calls(target), outcome=0.0)
-                for attack in attacks
-                if attack.name in SHIPPED and played[attack.name].outcome == 0
-            ),
-            cost=watch.cost(),
         )
+        shipped = [attack for attack in attacks if attack.name in SHIPPED and played[attack.name].outcome == 0]
+        panel = [Trajectory(label=f"attack:{one.name}", calls=one.calls(target), outcome=0.0) for one in shipped]
+        return verdict.model_copy(update={"panel": tuple(panel)})
 
 
 def _of_panel(field: _Field, candidate: Candidate, context: Context) -> list[Finding]:
@@ -132,7 +132,7 @@ class _Field:
             "controls": [control.document() for control in controls],
         }  # fmt: skip
         self._backend = context.backend(source)
-        self._key = digest_of([version, self._document, self._backend.name])
+        self._key = digest_of([version, grader_digest(), self._document, self._backend.name])
         self._episode: WorkspaceEpisode | None = None
         self._nothing: dict[str, Played] = {}
         """What got nothing, by submission: equal submissions run equal tests, and so fail as well."""
