@@ -48,10 +48,19 @@ def another(value: Constant, written: str, draw: random.Random) -> str:
     if isinstance(value, int):
         return str(value + (draw.choice((-2, -1, 1, 2, 3)) if value > 3 else draw.choice((1, 2, 3))))
     if isinstance(value, float) and math.isfinite(value):
-        return repr(value + draw.choice((1.0, 1.5, 2.0)) * max(1.0, abs(value)))
+        return _other_number(value, written, draw)
     if isinstance(value, str | bytes):
         return _other_text(value, written, draw)
     return ""
+
+
+def _other_number(value: float, written: str, draw: random.Random) -> str:
+    """The number with another leading digit, so that no tolerance takes it for the old one."""
+    leading = re.match(r"0*\.?0*([1-9])", written)
+    if leading is None or "e" in written.lower():
+        return repr(value + draw.choice((1.0, 1.5, 2.0)) * max(1.0, abs(value)))
+    place = leading.start(1)
+    return written[:place] + draw.choice([char for char in "123456789" if char != leading[1]]) + written[place + 1 :]
 
 
 def _other_text(value: str | bytes, written: str, draw: random.Random) -> str:
