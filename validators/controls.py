@@ -31,6 +31,8 @@ from envsynth.timing import Stopwatch
 
 __all__ = ["Controls"]
 
+WEAK = ("wrapped", "asserted", "flipped")
+"""Kinds of changes that look odd to who knows them, or that an object which says yes to everything withstands."""
 MAX_NEIGHBOURS = 12
 """Functions with pass-to-pass tests for which changes are measured too."""
 FAILING = (TestStatus.FAILED, TestStatus.ERROR)
@@ -78,6 +80,7 @@ class Controls:
         findings = () if covered else (
             Finding(rule="no_controls", message="no changed fail-to-pass test fails with the reference"),
         )  # fmt: skip
+        strong = {key for control in kept if control.kind not in WEAK for key in control.keys}.intersection(covered)
         kinds = sorted({control.kind for control in kept})
         return Verdict(
             validator=self.name,
@@ -87,26 +90,31 @@ class Controls:
             evidence={
                 "controls": len(kept),
                 "covered": len(covered),
+                "covered_weakly": len(covered - strong),
                 "fail_to_pass": len(fail_to_pass),
                 "kinds": {kind: sum(control.kind == kind for control in kept) for kind in kinds},
             },
             controls=tuple(kept),
-            strength=Strength(controls=len(kept), controlled=len(covered) / len(fail_to_pass)),
+            strength=Strength(controls=len(kept), controlled=len(strong) / len(fail_to_pass)),
             runs=tuple(runs),
             cost=cost,
         )
 
 
 def _neighbours(lists: TestLists) -> list[str]:
-    """Pass-to-pass tests of the files that hold fail-to-pass tests: a few functions of each, always the same."""
-    modules = {module_of(function_of(key)) for key in lists.fail_to_pass}
-    by_function: dict[str, list[str]] = {}
+    """A few pass-to-pass functions, always the same: of the files that hold fail-to-pass tests, else of one other."""
     demanded = {function_of(key) for key in lists.fail_to_pass}
+    by_function: dict[str, list[str]] = {}
     for key in lists.pass_to_pass:
-        function = function_of(key)
-        if function not in demanded and module_of(function) in modules:
-            by_function.setdefault(function, []).append(key)
-    chosen = sorted(by_function, key=lambda name: digest_of([name, lists.fail_to_pass]))[:MAX_NEIGHBOURS]
+        if function_of(key) not in demanded:
+            by_function.setdefault(function_of(key), []).append(key)
+    modules = {module_of(function) for function in demanded}
+    near = [name for name in by_function if module_of(name) in modules]
+    if not near and by_function:
+        # Each further file makes every control run longer.
+        other = min({module_of(name) for name in by_function}, key=lambda name: digest_of([name, lists.fail_to_pass]))
+        near = [name for name in by_function if module_of(name) == other]
+    chosen = sorted(near, key=lambda name: digest_of([name, lists.fail_to_pass]))[:MAX_NEIGHBOURS]
     return sorted(key for name in chosen for key in by_function[name])
 
 
@@ -150,9 +158,9 @@ def _changed(
 
 
 def telling(kept: Sequence[Control]) -> list[Control]:
-    """The controls without turned questions, where a function has others: those tell forged results alone."""
-    better = {control.function for control in kept if control.kind != "flipped"}
-    return [control for control in kept if control.kind != "flipped" or control.function not in better]
+    """The controls without the weak ones, where a function has others."""
+    better = {control.function for control in kept if control.kind not in WEAK}
+    return [control for control in kept if control.kind not in WEAK or control.function not in better]
 
 
 def _measured(chosen: Sequence[Control], run: TestRun, alone: set[str]) -> list[Control]:

@@ -119,7 +119,7 @@ class Strength(Model):
     controls: int | None = Field(default=None, ge=0)
     """Changed tests that grading can tell apart from true ones."""
     controlled: float | None = Field(default=None, ge=0, le=1)
-    """Share of the fail-to-pass tests that have such a control."""
+    """Share of the fail-to-pass tests with a control that looks like any other test."""
     mutants: int | None = Field(default=None, ge=0)
     """Wrong variants of the reference, without the provably equivalent ones."""
     killed: int | None = Field(default=None, ge=0)

@@ -1,11 +1,11 @@
 """Control runs: shows that a submission's tests can still fail, so that passing them means something.
 
 Code under test runs in the process that runs the tests, and could make every test pass from inside: by replacing the
-runner's functions, by answering every comparison with yes, by reading what the calling test expects. So where all
-tests passed, the fail-to-pass tests and some others run again in fresh processes, with a secret part of them changed
-so that every right solution must fail just these (see `models.Control`). Whoever passes a changed test, or fails an
-unchanged one, did not pass by being right. The changed and the true test have one name and differ in what they assert
-alone, so telling them apart takes knowing what is right.
+runner's functions, by answering every comparison with yes, by reading what the calling test expects. So the
+fail-to-pass tests and some others run several times in fresh processes before the whole suite does, with a secret part
+of them changed so that every right solution must fail just these (see `models.Control`). Whoever passes a changed test,
+or fails an unchanged one, does not pass by being right. The changed and the true test have one name and differ in what
+they assert alone, so telling them apart takes knowing what is right.
 """
 
 from __future__ import annotations

@@ -71,23 +71,25 @@ class Measured(NamedTuple):
 
 
 def measure(run: Run, lists: JSON, controls: Sequence[ControlRun], *, quick: bool) -> Measured:
-    """Run the tests and, where all of them pass, the control runs.
+    """The control runs, up to the first that is not as it must be, and then all tests.
+
+    The run that is known to hold the true tests comes last: what it could leave behind for the others, by whatever
+    way, would tell them which tests were changed.
 
     Args:
         run: runs tests on the submission.
         lists: the document of `models.TestLists`, or None for a task without tests.
         controls: the runs that this grading has drawn.
-        quick: as for `WorkspaceEpisode.grade`; where there are control runs these come first, and one that is not as
-            it must be is the last. What did not run is then absent.
+        quick: as for `WorkspaceEpisode.grade`; what did not run is then absent.
     """
     proven: list[TestReport] = []
-    if quick:
-        # Forgers pass the whole suite, and the honest fail nearly every control run: these tell both, and cost least.
-        for control in controls:
-            proven.append(run(control.files, control.select))
-            rows = rows_of(controls, proven)
-            if not all(met(row) for row in rows if row.after != NOT_RUN):
+    for control in controls:
+        proven.append(run(control.files, control.select))
+        rows = rows_of(controls, proven)
+        if not all(met(row) for row in rows if row.after != NOT_RUN):
+            if quick:
                 return Measured(proven[-1], test_rows(lists, proven[-1]._replace(results=())), rows)
+            break
     first = functions_of((lists or {}).get("fail_to_pass", ())) if quick and not controls else ()
     if first:
         report = run({}, first)
@@ -95,10 +97,7 @@ def measure(run: Run, lists: JSON, controls: Sequence[ControlRun], *, quick: boo
         if any(row.after != "passed" for row in tests if row.list == "F2P"):
             return Measured(report, tests, rows_of(controls, ()))
     report = run({}, ())
-    tests = test_rows(lists, report)
-    if all(row.after == "passed" for row in tests) and not proven:
-        proven = [run(control.files, control.select) for control in controls]
-    return Measured(report, tests, rows_of(controls, proven))
+    return Measured(report, test_rows(lists, report), rows_of(controls, proven))
 
 
 def open_database(evidence: Evidence) -> EpisodeDatabase:
@@ -167,8 +166,10 @@ def _criterion(database: EpisodeDatabase, line: JSON, where: str) -> bool | None
 
 
 def _detail(evidence: Evidence, conditions: dict[str, bool], report: TestReport) -> dict[str, JSON]:
-    # What control runs ask is drawn anew by each grading; equal honest episodes must have equal details all the same.
-    ran = [row for row in evidence.controls if row.after != NOT_RUN]
+    # What control runs ask is drawn anew by each grading, but equal episodes must have equal details: what surprised is
+    # told only of a submission whose tests pass.
+    forged = all(row.after == "passed" for row in evidence.tests)
+    surprising = [row for row in evidence.controls if forged and row.after != NOT_RUN and not met(row)]
     return {
         "transcript": dict(conditions),
         "report": "complete" if report.complete else "timed out" if report.timed_out else "incomplete",
@@ -180,8 +181,8 @@ def _detail(evidence: Evidence, conditions: dict[str, bool], report: TestReport)
             for kind in ("F2P", "P2P")
         },
         "controls": {
-            "runs": len({row.run for row in ran}),
-            "unexpected": [row._asdict() for row in ran if not met(row)][:_SHOWN_TESTS],
+            "held": bool(evidence.controls) and all(met(row) for row in evidence.controls),
+            "unexpected": [row._asdict() for row in surprising[:_SHOWN_TESTS]],
         },
         "suspicions": [row._asdict() for row in evidence.suspicions[:_SHOWN_TESTS]],
         "left_out": [

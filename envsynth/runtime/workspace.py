@@ -253,11 +253,11 @@ class WorkspaceEpisode:
         """Grade the present state; the episode is not changed.
 
         The hidden tests run on the task's own tree with the submitted files laid over it, in a sandbox of their own:
-        the episode can neither see nor touch them. Where all of them pass, control runs show that they could fail.
+        the episode can neither see nor touch them. Control runs before it show that they can fail.
 
         Args:
-            quick: make the control runs first (where there are none, run the fail-to-pass tests alone), and leave the
-                rest out where these are not as they must be: the outcome is then 0 whatever the others do.
+            quick: leave the whole suite out where the control runs (without any, the fail-to-pass tests alone) are not
+                as they must be: the outcome is then 0 whatever the others do.
 
         Raises:
             SandboxError: the environment failed; there is no grade.

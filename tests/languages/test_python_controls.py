@@ -24,18 +24,17 @@ HEAD = (
 HEAD += "    return x * 2\n\n\n"
 
 
-def changes(body: str, kinds: set[str] | None = None) -> list[str]:
+def changes(body: str, kinds: set[str] | None = None, more: str = "") -> list[str]:
     """The changed bodies of one test that right code passes as it is and fails as changed."""
     text = HEAD + "def test_it():\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    text += f"\n\ndef test_more():\n    with pytest.{more}:\n        pass\n" if more else ""
     _call(text)
-    found = list(controls({"t.py": text}, ["t.py::test_it"], PYTEST))
+    proposed = controls({"t.py": text}, ["t.py::test_it"], PYTEST)
+    found = [control for control in proposed if kinds is None or control.kind in kinds]
     for control in found:
         with pytest.raises(BaseException):  # noqa: PT011, B017  # the tests fail in many ways
             _call(changed_file(text.encode(), [control.document()]).decode())
-    return [
-        "\n".join(line[4:] for line in control.text.splitlines()[1:])
-        for control in found if kinds is None or control.kind in kinds
-    ]  # fmt: skip
+    return ["\n".join(line[4:] for line in control.text.splitlines()[1:]) for control in found]
 
 
 def _call(text: str) -> None:
@@ -98,6 +97,17 @@ def test_an_equality_is_never_just_turned_round() -> None:
     assert re.fullmatch(r"assert \(double\(0\) or 5\) == \(double\(2\) \+ 1, \d\)", wrapped)
 
 
+def test_another_input_is_given() -> None:
+    found = changes("assert double(2) == 4\nassert double('no') == 'nono'", {"input"})
+    assert len(found) == 2
+    assert all("== 4" in text and "== 'nono'" in text for text in found)
+
+
+def test_a_part_of_an_expression_is_expected() -> None:
+    (first, _) = changes("want = 2\nassert double(2) + 1 == want * 2 + 1", {"reduced"})
+    assert first == "want = 2\nassert double(2) + 1 == want * 2"
+
+
 def test_another_parameter_is_expected() -> None:
     text = (
         HEAD
@@ -113,6 +123,10 @@ def test_another_exception_is_expected() -> None:
     (text,) = changes('with pytest.raises(ValueError, match="no"):\n    double(None)', {"raises"})
     assert "ValueError" not in text
     assert 'match="no"' in text
+    (text,) = changes("with pytest.raises(ValueError, match='no'):\n    double(None)", {"literal"}, "raises(EOFError)")
+    assert changes("with pytest.raises(ValueError):\n    double(None)", {"raises"}, "raises(EOFError)") == [
+        "with pytest.raises(EOFError):\n    double(None)"
+    ]
     (text,) = changes('with pytest.raises(ValueError, match="no"):\n    double(None)', {"literal"})
     assert re.search(r'ValueError, match="(No|nO)"', text)
 
@@ -152,8 +166,8 @@ def test_methods_of_unittest_and_inherited_tests() -> None:
     by_pytest = list(controls(files, ["tests/test_x.py::TestIt::test_one"], PYTEST))
     by_unittest = list(controls(files, ["test_x.TestIt.test_one"], UNITTEST))
     assert [control.text for control in by_pytest] != []
-    assert {control.kind for control in by_pytest} == {"literal", "raises", "wrapped", "flipped"}
-    assert {control.kind for control in by_unittest} == {"literal", "raises", "wrapped", "flipped"}
+    assert {control.kind for control in by_pytest} == {"literal", "raises", "reduced", "wrapped", "flipped"}
+    assert {control.kind for control in by_unittest} == {"literal", "raises", "reduced", "wrapped", "flipped"}
     assert list(controls(files, ["tests/test_x.py::TestChild::test_one"], PYTEST)) == []
     for control in by_pytest:
         assert _failures(text) == 0

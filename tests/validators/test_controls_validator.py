@@ -126,7 +126,8 @@ def test_a_change_is_kept_where_the_reference_fails_it_and_passes_the_test_alone
     assert kinds["test_truth"] == {"flipped"}
     assert verdict.strength is not None
     assert verdict.strength.controls == len(verdict.controls)
-    assert verdict.strength.controlled == pytest.approx(3 / 5)
+    assert verdict.strength.controlled == pytest.approx(2 / 5)
+    assert verdict.evidence["covered_weakly"] == 1
     for control in verdict.controls:
         assert changed_file(TESTS.encode(), [control.document()]) != TESTS.encode()
 

@@ -10,9 +10,21 @@ import ast
 import posixpath
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from envsynth.languages.python.assertions import (
+    Span,
+    asserts,
+    expected_errors,
+    expects_error,
+    is_text,
+    literals_assigned_once,
+    parameter_names,
+    part_of,
+    span_of,
+    statements_of,
+)
 from envsynth.languages.python.functions import parse
 from envsynth.languages.python.literals import another, changeable, is_literal
 from envsynth.models import Control, TestCommand, digest_of
@@ -20,12 +32,13 @@ from envsynth.runtime.testkeys import function_of
 
 MAX_PER_FUNCTION = 6
 """Changes of one function; the better kinds first, at most two of a kind."""
-KINDS = ("literal", "other", "raises", "wrapped", "asserted", "flipped")
-"""From what cannot be told from a true test to what might look odd, and last what only tells forged results: an object
-that answers every question with yes fails a turned question as a right result does."""
+KINDS = ("literal", "input", "other", "reduced", "raises", "wrapped", "asserted", "flipped")
+"""From what cannot be told from a true test to what looks odd, and last what only tells forged results: an object that
+answers every question with yes fails a turned question as a right result does."""
 _UNRELATED = ("KeyError", "TypeError", "ValueError", "IndexError", "AttributeError", "ZeroDivisionError",
               "FileNotFoundError", "RuntimeError")  # fmt: skip
-"""Exceptions that tests often expect; one that the expected one derives from is found out when it is measured."""
+"""Exceptions to expect where the module expects no other; one that the expected one derives from is found out when it
+is measured."""
 _EQUAL = ("assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
           "assertMultiLineEqual", "assertSequenceEqual", "assertCountEqual")  # fmt: skip
 _TURNED = {
@@ -41,15 +54,6 @@ _OPPOSITE: dict[type[ast.cmpop], str] = {
     ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<",
 }  # fmt: skip
 _OPERATOR = re.compile(rb"!=|<=|>=|<|>|\bis\s+not\b|\bnot\s+in\b|\bis\b|\bin\b")
-
-
-class Span(NamedTuple):
-    """A piece of source: 1-based lines, columns in bytes, as in `ast`."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
 
 
 class Edit(NamedTuple):
@@ -78,8 +82,21 @@ def controls(hidden: Mapping[str, str], keys: Sequence[str], command: TestComman
                 modules[path] = _parsed(hidden[path])
             module = modules[path]
             node = _found(module, names) if module is not None else None
-            if node is not None:
-                yield from _controls(path, function, node, hidden[path], cases)
+            if module is not None and node is not None:
+                yield from _controls(
+                    Control(
+                        path=path,
+                        function=function,
+                        first=node.lineno,
+                        last=_end(node),
+                        text="",
+                        kind="literal",
+                        keys=tuple(cases),
+                    ),
+                    node,
+                    module,
+                    hidden[path],
+                )
                 break
 
 
@@ -118,20 +135,25 @@ def _found(module: ast.Module, names: Sequence[str]) -> ast.FunctionDef | ast.As
 
 
 def _controls(
-    path: str, function: str, node: ast.FunctionDef | ast.AsyncFunctionDef, text: str, keys: Sequence[str]
+    blank: Control, node: ast.FunctionDef | ast.AsyncFunctionDef, module: ast.Module, text: str
 ) -> Iterator[Control]:
+    """The changes of one function; `blank` has everything but text and kind."""
     lines = text.encode("utf-8").split(b"\n")
-    changes = _Changes(node, lines, random.Random(digest_of([path, function, text])))
-    first, last = node.lineno, node.end_lineno or node.lineno
+    draw = random.Random(digest_of([blank.path, blank.function, text]))
+    changes = _Changes(node, module, lines, draw)
     made: dict[str, str] = {}
     for edit in sorted(changes.edits(), key=lambda edit: KINDS.index(edit.kind)):
         if list(made.values()).count(edit.kind) >= 2:
             continue
-        changed = _applied(lines, edit, first, last)
+        changed = _applied(lines, edit, blank.first, blank.last)
         if changed is not None:
             made.setdefault(changed, edit.kind)
     for changed, kind in list(made.items())[:MAX_PER_FUNCTION]:
-        yield Control(path=path, function=function, first=first, last=last, text=changed, kind=kind, keys=tuple(keys))
+        yield blank.model_copy(update={"text": changed, "kind": kind})
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _applied(lines: Sequence[bytes], edit: Edit, first: int, last: int) -> str | None:
@@ -152,15 +174,18 @@ class _Changes:
     """The changes of one test function, in its own spelling."""
 
     def __init__(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, lines: Sequence[bytes], draw: random.Random
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, module: ast.Module, lines: Sequence[bytes],
+        draw: random.Random,
     ) -> None:  # fmt: skip
         self._node, self._lines, self._draw = node, lines, draw
-        self._assigned = _literals_assigned_once(node)
-        self._parameters = _parameters(node)
+        self._assigned = literals_assigned_once(node)
+        self._parameters = parameter_names(node)
+        self._texts = sorted({self._text(part) for part in ast.walk(node) if is_text(part)})
+        self._expected = sorted({self._text(error) for error in expected_errors(module)})
 
     def edits(self) -> Iterator[Edit]:
         """Every edit, those of statements that surely run first."""
-        for statement in _statements(self._node.body):
+        for statement in statements_of(self._node.body):
             match statement:
                 case ast.Assert():
                     yield from self._of_condition(statement.test)
@@ -172,13 +197,13 @@ class _Changes:
             if (
                 isinstance(statement, ast.Expr)
                 and isinstance(statement.value, ast.Call)
-                and not _asserts(statement.value)
+                and not asserts(statement.value)
             ):
                 number = self._draw.randrange(100, 999)
-                yield Edit("asserted", _span(statement), f"assert {self._text(statement.value)} == {number}")
+                yield Edit("asserted", span_of(statement), f"assert {self._text(statement.value)} == {number}")
 
     def _text(self, node: ast.AST) -> str:
-        span = _span(node)
+        span = span_of(node)
         lines = list(self._lines[span.line - 1 : span.end_line])
         lines[-1] = lines[-1][: span.end_column]
         lines[0] = lines[0][span.column :]
@@ -193,15 +218,15 @@ class _Changes:
                     yield from self._of_literal(test.left)
                 yield from self._turned(test.left, test.comparators[0], _OPPOSITE[type(operator)])
             case ast.UnaryOp(op=ast.Not()):
-                yield Edit("flipped", _span(test), self._text(test.operand))
+                yield Edit("flipped", span_of(test), self._text(test.operand))
             case _:
                 plain = isinstance(test, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
                 text = self._text(test)
-                yield Edit("flipped", _span(test), f"not {text}" if plain else f"not ({text})")
+                yield Edit("flipped", span_of(test), f"not {text}" if plain else f"not ({text})")
 
     def _turned(self, left: ast.expr, right: ast.expr, opposite: str) -> Iterator[Edit]:
         """The opposite operator, where it stands on a line with both sides."""
-        start, end = _span(left), _span(right)
+        start, end = span_of(left), span_of(right)
         if start.end_line == end.line:
             between = self._lines[end.line - 1][start.end_column : end.column]
             found = _OPERATOR.search(between)
@@ -217,20 +242,45 @@ class _Changes:
         if name in ("assertRaises", "assertRaisesRegex") and call.args:
             yield from self._of_error(call.args[0])
         if name in _TURNED:
-            end = _span(call.func)
+            end = span_of(call.func)
             span = Span(end.end_line, end.end_column - len(name), end.end_line, end.end_column)
             yield Edit("flipped", span, _TURNED[name])
 
     def _of_sides(self, sides: tuple[ast.expr, ast.expr]) -> Iterator[Edit]:
-        """What an equality compares with: another constant, another parameter, or the same inside a tuple."""
+        """What an equality compares: another constant, another input, another parameter, a part of the expression."""
         for side in sides:
             yield from self._of_literal(side)
         for side in sides:
+            if not is_literal(side):
+                yield from self._of_input(side)
+        for side in sides:
             others = sorted(self._parameters - {side.id}) if isinstance(side, ast.Name) else []
             if others and isinstance(side, ast.Name) and side.id in self._parameters:
-                yield Edit("other", _span(side), self._draw.choice(others))
+                yield Edit("other", span_of(side), self._draw.choice(others))
+            part = part_of(side)
+            if part is not None:
+                yield Edit("reduced", span_of(side), self._text(part))
         text = self._text(sides[0])
-        yield Edit("wrapped", _span(sides[0]), f"({text}, {self._draw.randrange(10)})")
+        yield Edit("wrapped", span_of(sides[0]), f"({text}, {self._draw.randrange(10)})")
+
+    def _of_input(self, side: ast.expr) -> Iterator[Edit]:
+        """Another constant among the arguments of a call: what is expected stays, and is no longer right."""
+        calls = [part for part in ast.walk(side) if isinstance(part, ast.Call)]
+        inputs = [
+            constant
+            for call in calls
+            for argument in (*call.args, *(keyword.value for keyword in call.keywords))
+            if is_literal(argument)
+            for constant in changeable(argument)
+            if not isinstance(constant.value, bool)
+        ]
+        for constant in self._draw.sample(inputs, min(2, len(inputs))):
+            yield from self._changed("input", constant)
+
+    def _changed(self, kind: str, constant: ast.Constant) -> Iterator[Edit]:
+        text = another(constant.value, self._text(constant), self._draw, self._texts)  # type: ignore[arg-type]
+        if text:
+            yield Edit(kind, span_of(constant), text)
 
     def _of_literal(self, side: ast.expr) -> Iterator[Edit]:
         literal = self._assigned.get(side.id, side) if isinstance(side, ast.Name) else side
@@ -242,73 +292,22 @@ class _Changes:
         constants = changeable(literal)
         if not constants and isinstance(literal, ast.List | ast.Tuple) and not literal.elts:
             number = self._draw.randrange(10)
-            yield Edit("literal", _span(literal), f"[{number}]" if isinstance(literal, ast.List) else f"({number},)")
+            yield Edit("literal", span_of(literal), f"[{number}]" if isinstance(literal, ast.List) else f"({number},)")
         for constant in self._draw.sample(constants, min(2, len(constants))):
-            text = another(constant.value, self._text(constant), self._draw)  # type: ignore[arg-type]
-            if text:
-                yield Edit("literal", _span(constant), text)
+            yield from self._changed("literal", constant)
 
     def _of_expected_error(self, statement: ast.With | ast.AsyncWith) -> Iterator[Edit]:
         for item in statement.items:
-            match item.context_expr:
-                case ast.Call(func=ast.Attribute(attr="raises" | "assertRaises" | "assertRaisesRegex")) as call:
-                    for keyword in call.keywords:
-                        if keyword.arg == "match":
-                            yield from self._of_literal(keyword.value)
-                    if call.args:
-                        yield from self._of_error(call.args[0])
+            if isinstance(item.context_expr, ast.Call) and expects_error(item.context_expr):
+                for keyword in item.context_expr.keywords:
+                    if keyword.arg == "match":
+                        yield from self._of_literal(keyword.value)
+                for error in item.context_expr.args[:1]:
+                    yield from self._of_error(error)
 
     def _of_error(self, error: ast.expr) -> Iterator[Edit]:
         written = self._text(error)
-        yield Edit("raises", _span(error), self._draw.choice([name for name in _UNRELATED if name not in written]))
-
-
-def _asserts(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr.startswith("assert")
-
-
-def _span(node: ast.AST) -> Span:
-    return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
-
-
-def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
-    """Names that a table of cases gives values to."""
-    names: set[str] = set()
-    for decorator in node.decorator_list:
-        match decorator:
-            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[ast.Constant(value=str() as text), *_]):
-                names.update(name.strip() for name in text.split(","))
-            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[ast.Tuple() | ast.List() as several, *_]):
-                names.update(str(one.value) for one in several.elts if isinstance(one, ast.Constant))
-    return frozenset(name for name in names if name.isidentifier())
-
-
-def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of a function in order, those of its blocks after it; not those of functions inside it."""
-    inner: list[list[ast.stmt]] = []
-    for statement in body:
-        yield statement
-        match statement:
-            case ast.With() | ast.AsyncWith() | ast.For() | ast.AsyncFor() | ast.If() | ast.While() | ast.Try():
-                inner.append(statement.body)
-    for block in inner:
-        yield from _statements(block)
-
-
-def _literals_assigned_once(node: ast.AST) -> dict[str, ast.expr]:
-    """Names that are bound once, to a literal, and read once."""
-    bound: dict[str, list[ast.expr | None]] = {}
-    read: dict[str, int] = {}
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            if isinstance(part.ctx, ast.Load):
-                read[part.id] = read.get(part.id, 0) + 1
-            else:
-                bound.setdefault(part.id, []).append(None)
-        if isinstance(part, ast.Assign) and len(part.targets) == 1 and isinstance(part.targets[0], ast.Name):
-            bound.setdefault(part.targets[0].id, []).append(part.value)
-    return {
-        name: values[0] or values[1]  # type: ignore[misc]
-        for name, values in bound.items()
-        if len(values) == 2 and read.get(name) == 1 and any(value and is_literal(value) for value in values)
-    }
+        known = [name for name in self._expected if name != written]
+        yield Edit(
+            "raises", span_of(error), self._draw.choice(known or [name for name in _UNRELATED if name != written])
+        )

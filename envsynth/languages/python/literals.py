@@ -7,6 +7,7 @@ import math
 import random
 import re
 import warnings
+from collections.abc import Sequence
 
 Constant = int | float | complex | str | bytes | bool | None
 
@@ -33,15 +34,17 @@ def changeable(node: ast.AST) -> list[ast.Constant]:
     return sorted(found, key=lambda part: (part.lineno, part.col_offset))
 
 
-def another(value: Constant, written: str, draw: random.Random) -> str:
+def another(value: Constant, written: str, draw: random.Random, around: Sequence[str] = ()) -> str:
     """Source text of a constant of the same kind with another value; empty for a kind that has none.
 
-    It looks like what it replaces: a number stays of its size, a text keeps its quotes and its words.
+    It looks like what it replaces: a number stays of its size, a text is another one of the same place, or keeps its
+    quotes and its words.
 
     Args:
         value: the constant.
         written: its source text.
         draw: what is random.
+        around: source texts of constants that stand near.
     """
     if isinstance(value, bool):
         return str(not value)
@@ -50,7 +53,8 @@ def another(value: Constant, written: str, draw: random.Random) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return _other_number(value, written, draw)
     if isinstance(value, str | bytes):
-        return _other_text(value, written, draw)
+        near = [text for text in around if type(_value(text)) is type(value) and _value(text) not in (value, "", b"")]
+        return draw.choice(near) if near and value else _other_text(value, written, draw)
     return ""
 
 
@@ -65,9 +69,7 @@ def _other_number(value: float, written: str, draw: random.Random) -> str:
 
 def _other_text(value: str | bytes, written: str, draw: random.Random) -> str:
     """The text with two words exchanged, a digit or the case of a letter changed, whatever the source allows first."""
-    changes = [_words_exchanged, _digit_changed, _case_changed]
-    draw.shuffle(changes)
-    for change in changes:
+    for change in (_words_exchanged, _digit_changed, _case_changed):
         found = change(written, draw)
         if found and _value(found) not in (None, value):
             return found
