@@ -20,6 +20,7 @@ from ._bwrap_args import packed
 from ._cgroup import Cgroup
 from ._meter import Charge, DiskMeter, GroupMeter, TreeMeter, descendants
 from ._process import Meter, Supervision, close_streams, kernel_at_least, resource_limits
+from ._seccomp import program
 
 _SETUP_S = 60.0
 _FIRST = re.compile(rb'"child-pid": (\d+)[^\n]*\n')
@@ -92,17 +93,21 @@ def _start(what: Invocation, stack: ExitStack) -> tuple[int, int, subprocess.Pop
     stack.callback(os.close, status)
     gate_inside, gate = os.pipe()
     stack.callback(os.close, gate)
-    options = os.memfd_create("options")
+    inside = [status_inside, gate_inside]
     try:
         fds = ["--json-status-fd", str(status_inside), "--block-fd", str(gate_inside)]
-        os.write(options, packed([*what.args, *fds]))
-        os.lseek(options, 0, os.SEEK_SET)
+        calls = program()
+        if calls is not None:
+            inside.append(_memory("calls", calls))
+            fds += ["--seccomp", str(inside[-1])]
+        options = _memory("options", packed([*what.args, *fds]))
+        inside.append(options)
         process = subprocess.Popen(
             [what.binary, "--args", str(options), "--", *command],
             stdin=subprocess.PIPE if what.stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=(options, status_inside, gate_inside),
+            pass_fds=inside,
             env={},
             cwd="/",
             bufsize=0,
@@ -110,10 +115,18 @@ def _start(what: Invocation, stack: ExitStack) -> tuple[int, int, subprocess.Pop
     except OSError as exc:
         raise SetupFailed("a sandbox could not be started", where=str(what.binary), cause=str(exc)) from exc
     finally:
-        for inside in (options, status_inside, gate_inside):
-            os.close(inside)
+        for handle in inside:
+            os.close(handle)
     stack.callback(_reap, process)
     return status, gate, process
+
+
+def _memory(name: str, content: bytes) -> int:
+    """A descriptor of a file in memory, to be read from its start."""
+    handle = os.memfd_create(name)
+    os.write(handle, content)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from ..errors import SandboxUnavailable
 from ..runtime.contract import Limits, SandboxSpec
 from . import _bwrap_args as arguments
+from . import _seccomp
 from ._bwrap import Invocation, SetupFailed, run
 from ._bwrap_sandbox import BubblewrapSandbox, Capability
 from ._files import remove_tree
@@ -50,6 +51,7 @@ class BubblewrapBackend:
     def __init__(self, *, cgroups: bool = True, overlay: bool = True) -> None:
         self._cgroups = cgroups
         self._overlay = overlay
+        self.hides_page_cache = _seccomp.program() is not None
 
     def unavailable(self) -> str | None:
         """Why bubblewrap does not work here, with what to do; None when it works. Asked once per process."""
@@ -77,7 +79,7 @@ class BubblewrapBackend:
             return found
         overlay = self._overlay and self._overlay_works(found, Path(tempfile.gettempdir()))
         layers = "overlays" if overlay else "copies of the layers (overlays are refused here)"
-        return f"{found.binary}, with {layers}"
+        return ", ".join(filter(None, (f"{found.binary}, with {layers}", _seccomp.missing())))
 
     @classmethod
     def _find(cls) -> Bwrap | str:

@@ -2,6 +2,10 @@
 
 What is mounted from this machine is immutable and content-addressed (layers, environments), so a container costs
 no copy and no image of its own. The daemon must therefore run on this machine; a probe says so where it does not.
+
+Containers have the daemon's own system call filter. The API takes another profile only in place of that one, never
+additions to it, so the calls that bubblewrap sandboxes are refused on top (`_seccomp`) are not refused here: what runs
+in one container may leave a note for the next in the page cache of the files that both mount.
 """
 
 from __future__ import annotations

@@ -69,6 +69,24 @@ class IsolationConformance(ConformanceFixtures):
             sandbox.close()
 
     @pytest.mark.usefixtures("isolated")
+    def test_page_cache_is_no_notebook(self, backend: Backend, sandbox: Sandbox) -> None:
+        if not getattr(backend, "hides_page_cache", False):
+            pytest.skip(f"{backend.name} does not claim to hide which pages of shared files are in memory")
+        code = (
+            "import os\n"
+            "file = os.open('/usr/bin/env', os.O_RDONLY)\n"
+            "for advice in range(6):\n"
+            "    try: os.posix_fadvise(file, 0, 0, advice); print('DROPPED', advice)\n"
+            "    except OSError: print('refused')\n"
+            "try: os.preadv(file, [bytearray(1)], 0, os.RWF_NOWAIT); print('TOLD')\n"
+            "except BlockingIOError: print('TOLD')\n"
+            "except OSError: print('refused')\n"
+            "buffer = bytearray(4)\n"
+            "print(os.preadv(file, [buffer], 0), os.pread(file, 4, 0) == buffer == b'\\x7fELF')"
+        )
+        assert python(sandbox, code).stdout.split(b"\n") == [b"refused"] * 7 + [b"4 True", b""]
+
+    @pytest.mark.usefixtures("isolated")
     def test_no_host_processes(self, sandbox: Sandbox) -> None:
         out = python(sandbox, "import os; print(len([n for n in os.listdir('/proc') if n.isdigit()]))").stdout
         assert int(out) <= 4
