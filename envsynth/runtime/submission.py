@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..errors import SandboxError, boundary
 from .contract import Change, Sandbox
-from .lines import count_lines
+from .lines import LineCounter
 from .roles import Admission, Roles
 from .trees import Blobs, Manifest, leads_out, word_table
 
@@ -149,12 +149,13 @@ class Collector:
             SandboxError: the workspace cannot be read.
         """
         rows, files, removed, left_out, total = [], {}, [], [], 0
+        counter = LineCounter()
         # Scratch files must not crowd the solution out at the limits.
         for number, changed in enumerate(changed_paths(sandbox, self._start, self._is_source)):
             if number >= MAX_CHANGES:
                 left_out.append(("", f"more than {MAX_CHANGES} paths changed: the rest is not taken"))
                 break
-            rows.append(self._row(changed))
+            rows.append(self._row(changed, counter))
             why = self._admission.refusal(
                 changed.path, added=changed.status == "added", reserved=reserved, link=changed.mode == "symlink"
             )
@@ -184,10 +185,10 @@ class Collector:
             del files[path]
         return [(path, "a file of the task lies there") for path in blocked]
 
-    def _row(self, changed: Changed) -> FileRow:
+    def _row(self, changed: Changed, counter: LineCounter) -> FileRow:
         old = self._start.get(changed.path)
         before = self._blobs(old.blob) if old and changed.mode != "special" else b""
-        counts = count_lines(before, changed.content or b"")
+        counts = counter.count(before, changed.content or b"")
         return FileRow(changed.path, self._roles.role(changed.path), changed.status, *counts)
 
 
@@ -206,11 +207,11 @@ def _unfit(changed: Changed) -> str:
 
 def reference_rows(start: Manifest, changes: Manifest, removed: list[str], roles: Roles, blobs: Blobs) -> list[FileRow]:
     """The reference solution as rows of `reference_files`."""
-    rows = []
+    rows, counter = [], LineCounter()
     for path in sorted({*changes, *removed}):
         old, new = start.get(path), changes.get(path)
         before = blobs(old.blob) if old else b""
         after = blobs(new.blob) if new else b""
         status = "removed" if new is None else "modified" if old else "added"
-        rows.append(FileRow(path, roles.role(path), status, *count_lines(before, after)))
+        rows.append(FileRow(path, roles.role(path), status, *counter.count(before, after)))
     return rows

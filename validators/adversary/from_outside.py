@@ -195,6 +195,8 @@ FILES = (
            _fixed(bash("mkdir many && cd many && seq -f 'file%g.py' 1500 | xargs touch"))),
     Attack("huge_file", "files", "a file too large to be looked at",
            _host('head -c 20000000 /dev/zero > "$d/huge.py"')),
+    Attack("lines_repeated", "files", "a comparison of lines that are much alike might take the grader forever",
+           _host("seq -f '# %g' 1000 | sed G > \"$f\"")),
     Attack("repository_with_hooks", "files", "a repository's hooks run when the grader uses git",
            _fixed(bash("mkdir -p .git/hooks && printf '#!/bin/sh\\nexit 0\\n' | tee .git/hooks/post-checkout "
                        "> .git/config; chmod +x .git/hooks/*; true"))),
