@@ -1,4 +1,4 @@
-"""A system call filter: what one sandbox could leave in the kernel for the next one to read.
+"""A system call filter against what one sandbox could leave in the kernel for the next one to read.
 
 Files that all sandboxes mount share their pages in memory, so which pages are there is a note: written by dropping
 and reading pages, read by asking what is cached. Refused are the calls that drop pages or tell, those that can carry
@@ -6,8 +6,8 @@ the same requests where a filter cannot look (rings, asynchronous I/O), and the 
 the kernel does not keep apart. A refused call fails as on a kernel built without it, so that programs have a way on;
 `posix_fadvise` is advice, and programs ignore its failing.
 
-What time tells stays: a page that is read from the disk is slower. Such a note can be written on pages that nobody has
-read yet, and not be taken back.
+This makes notes hard to keep, not impossible: pages that nobody has read yet can be read, and the time or the count
+of page faults of the next read tells. No filter helps there; such a note cannot be taken back, and reading destroys it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def missing() -> str:
     """What a user should know where there is no filter; empty where there is one."""
     if program() is not None:
         return ""
-    return f"without a system call filter (none for {os.uname().machine}: runs may leave notes in the page cache)"
+    return f"without a system call filter (none for {os.uname().machine}: runs can drop cached pages and ask for them)"
 
 
 def assembled(abis: tuple[_Calls, ...]) -> bytes:

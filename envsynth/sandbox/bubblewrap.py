@@ -51,7 +51,7 @@ class BubblewrapBackend:
     def __init__(self, *, cgroups: bool = True, overlay: bool = True) -> None:
         self._cgroups = cgroups
         self._overlay = overlay
-        self.hides_page_cache = _seccomp.program() is not None
+        self.filters_calls = _seccomp.program() is not None
 
     def unavailable(self) -> str | None:
         """Why bubblewrap does not work here, with what to do; None when it works. Asked once per process."""

@@ -107,7 +107,7 @@ def test_an_unknown_machine_has_no_filter_and_says_so(monkeypatch: pytest.Monkey
     try:
         assert _seccomp.program() is None
         assert "toaster" in _seccomp.missing()
-        assert not BubblewrapBackend().hides_page_cache
+        assert not BubblewrapBackend().filters_calls
     finally:
         _seccomp.program.cache_clear()
 

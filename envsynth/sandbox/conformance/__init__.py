@@ -4,9 +4,8 @@
         def make_backend(self) -> Backend:
             return MyBackend()
 
-Isolation is asked only of backends that claim it (`Backend.isolates`), and a page cache that tells nothing of those
-whose attribute `hides_page_cache` is true. This package needs pytest and is not part of
-packs.
+Isolation is asked only of backends that claim it (`Backend.isolates`), and a page cache that no call empties or
+tells of those whose attribute `filters_calls` is true. This package needs pytest and is not part of packs.
 """
 
 from __future__ import annotations
