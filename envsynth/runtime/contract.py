@@ -57,6 +57,8 @@ class Mount:
     source: Path
     target: str
     writable: bool = False
+    max_bytes: int | None = None
+    """A file that grows beyond this ends the command as the disk's limit does; it is looked at from time to time."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +20,11 @@ STATUSES = ("passed", "xpassed", "xfailed", "skipped", "absent", "failed", "erro
 
 REPORT_BYTES = 2**26
 """Read of a report at most; the rest counts as missing."""
+
+_LINE_BYTES = 2**22
+"""A longer line is none of the harness': it names the tests in portions."""
+_FOREIGN_LINES = 10_000
+"""After this many lines that are not the harness' own the rest of a report is not read."""
 
 _FINISHED = (0, 1, 5)
 """Exit statuses after which a runner has seen every test: all passed, some failed, there were none."""
@@ -119,14 +126,21 @@ class _Reading:
 
 def _records(content: bytes, nonce: str) -> Iterator[dict[str, JSON] | None]:
     """Each line's record; None for a line that is not one of ours."""
-    for line in content.split(b"\n"):
-        if not line.strip():
+    foreign = 0
+    for line in io.BytesIO(content):
+        record = None
+        # What does not hold the nonce is not even parsed: a report can be flooded.
+        if len(line) <= _LINE_BYTES and nonce.encode() in line:
+            with suppress(ValueError, RecursionError):
+                record = json.loads(line)
+        if isinstance(record, dict) and record.get("n") == nonce:
+            yield record
             continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
-        yield record if isinstance(record, dict) and record.get("n") == nonce else None
+        foreign += 1
+        if line.strip() or foreign > _FOREIGN_LINES:
+            yield None
+        if foreign > _FOREIGN_LINES:
+            return
 
 
 def _result(record: dict[str, JSON]) -> TestResult | None:

@@ -23,7 +23,7 @@ from ..errors import SandboxError, boundary, disk_full
 from .contract import JSON, Backend, ExecResult, Limits, Mount, Sandbox, SandboxSpec
 from .recipe import environment_covers, environment_mounts, environment_variables, look_closely
 from .testkeys import normalised_key
-from .testreport import Parsed, TestResult, merged, parse_report, read_report
+from .testreport import REPORT_BYTES, Parsed, TestResult, merged, parse_report, read_report
 
 __all__ = ["TestReport", "TestResult", "run_tests"]
 
@@ -125,10 +125,19 @@ class _Which(NamedTuple):
 def _run_once(place: _Place, command: JSON, which: _Which) -> tuple[TestReport, str | None]:
     """One process over the tests that are not settled; also the test that ended it, where one did."""
     nonce = secrets.token_hex(16)
-    with (
-        boundary(SandboxError, "the tests could not be started", where=str(place.environment)),
-        tempfile.TemporaryDirectory(prefix="tests-", dir=place.scratch) as folder,
-    ):
+    with boundary(SandboxError, "the tests could not be started", where=str(place.environment)):
+        base = place.scratch or Path(tempfile.gettempdir())
+        _require_room(base)
+        result, content = _in_a_sandbox(place, command, nonce, which)
+        # What this run wrote is gone by now: a disk that only the code under test had filled is its own failure.
+        _require_room(base)
+    parsed = parse_report(content, nonce)
+    return _report(result, parsed, nonce), parsed.running
+
+
+def _in_a_sandbox(place: _Place, command: JSON, nonce: str, which: _Which) -> tuple[ExecResult, bytes]:
+    """What the process did and what its report holds; nothing of the run is left on the disk."""
+    with tempfile.TemporaryDirectory(prefix="tests-", dir=place.scratch) as folder:
         file = Path(folder, "report.jsonl")
         file.touch()
         upper = _lay(place.files, Path(folder, "files"))
@@ -137,33 +146,30 @@ def _run_once(place: _Place, command: JSON, which: _Which) -> tuple[TestReport, 
             mounts=(
                 *environment_mounts(place.environment),
                 Mount(Path(__file__).parent / "harness", HARNESS),
-                Mount(file, REPORT, writable=True),
+                Mount(file, REPORT, writable=True, max_bytes=REPORT_BYTES),
             ),
             covered=environment_covers(place.environment),
             scratch=place.scratch,
         )
-        _require_room(folder)
         sandbox = place.backend.open(spec)
         try:
             for path in place.removed:
                 if path not in place.files:
                     sandbox.remove(path)
             result = _execute(sandbox, command, nonce, which)
-            _require_room(folder)
         finally:
             sandbox.close()
-        parsed = parse_report(read_report(file), nonce)
-        return _report(result, parsed, nonce), parsed.running
+        return result, read_report(file)
 
 
-def _require_room(folder: str) -> None:
+def _require_room(folder: Path) -> None:
     """Refuse to measure on a disk that is about to be full: tests would fail for its sake.
 
     Raises:
         DiskFull: there is less free space than any run needs.
     """
     if shutil.disk_usage(folder).free < ROOM_BYTES:
-        raise disk_full(folder)
+        raise disk_full(str(folder))
 
 
 def _ended_the_process(name: str, report: TestReport) -> TestResult:

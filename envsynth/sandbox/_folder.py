@@ -125,6 +125,13 @@ def _sweep(base: Path) -> None:
                 os.close(handle)
 
 
+def capped(spec: SandboxSpec) -> tuple[tuple[Path, int], ...]:
+    """The mounted files that may be written, and how large each may become."""
+    return tuple(
+        (mount.source, mount.max_bytes) for mount in spec.mounts if mount.writable and mount.max_bytes is not None
+    )
+
+
 def check_spec(spec: SandboxSpec) -> None:
     """Refuse a sandbox that could not be made.
 

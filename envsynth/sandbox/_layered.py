@@ -13,7 +13,7 @@ from ..errors import SandboxError, boundary
 from ..runtime.contract import Change, ExecResult, Limits, SandboxSpec, Snapshot
 from . import _bwrap_args as arguments
 from ._files import FileKind, copy_tree, read_inside
-from ._folder import Folder, check_spec
+from ._folder import Folder, capped, check_spec
 from ._inside import read_file, remove_file, write_file
 from ._meter import Charge, folder_size
 from ._overlay import changes_of_copy, changes_of_upper
@@ -25,7 +25,7 @@ _OLD_ROOT = "/oldroot"
 _LINKED_LAYERS = 8
 """More layers than this are named by short links."""
 _MOUNT_BYTES = 8 * 2**20
-"""Writable mounts that hold more than this to begin with, such as a shared cache, are not watched."""
+"""Writable folders that hold more than this when a command starts, such as a shared cache, are not watched."""
 
 
 class LayeredSandbox(ABC):
@@ -153,12 +153,13 @@ class LayeredSandbox(ABC):
         if before > limits.disk_bytes:
             before = sum(folder_size(folder, 2**62)[0] for folder in folders) - free_of_charge
         for mount in self._spec.mounts:
-            if mount.writable and mount.source.is_dir():
+            single = mount.source.is_file()
+            if mount.writable and (single or mount.source.is_dir()):
                 size, _ = folder_size(mount.source, _MOUNT_BYTES)
-                if size <= _MOUNT_BYTES:
+                if single or size <= _MOUNT_BYTES:
                     folders.append(mount.source)
                     free_of_charge += size
-        return Charge(tuple(folders), before, free_of_charge)
+        return Charge(tuple(folders), before, free_of_charge, capped(self._spec))
 
     def path(self, target: str) -> str:
         """Where a mount target or workspace path is found by commands inside."""

@@ -144,11 +144,13 @@ class Charge(NamedTuple):
     """What a command's use of the disk is measured against."""
 
     folders: tuple[Path, ...]
-    """Host folders that the command may write to."""
+    """Host folders, and single files, that the command may write to."""
     before: int = 0
     """Bytes charged for them when the command starts, as far as known."""
     free_of_charge: int = 0
     """Bytes in them that are not charged, such as copies of the layers."""
+    capped: tuple[tuple[Path, int], ...] = ()
+    """Files that the command may write, and the size in bytes that each may have."""
 
 
 class DiskMeter:
@@ -164,6 +166,7 @@ class DiskMeter:
         self._folders = charge.folders
         self._before = charge.before
         self._free_of_charge = charge.free_of_charge
+        self._capped = charge.capped
         self._processes = processes
         self._shared_memory = shared_memory
         self._free = _free(self._folders)
@@ -180,7 +183,15 @@ class DiskMeter:
 
     def due(self, limits: Limits) -> bool:
         """Whether enough was written since the last walk to walk again."""
-        return self._written(self._walked_at_free) > max(self.allowed(limits) - self._total, _STEP_BYTES) // 4
+        enough = max(self.allowed(limits) - self._total, _STEP_BYTES) // 4
+        return self._overgrown() or self._written(self._walked_at_free) > enough
+
+    def _overgrown(self) -> bool:
+        for path, size in self._capped:
+            with suppress(OSError):
+                if path.lstat().st_size > size:
+                    return True
+        return False
 
     def allowed(self, limits: Limits) -> int:
         """Bytes that the folders may hold."""
@@ -202,7 +213,7 @@ class DiskMeter:
             # A tree that hides from the walk is judged by what the file system lost meanwhile.
             total = total if complete else max(total, written)
         self._total = max(0, total)
-        return "disk" if total > allowed else None
+        return "disk" if total > allowed or self._overgrown() else None
 
     def _in_shared_memory(self) -> int:
         with suppress(OSError):
@@ -225,7 +236,9 @@ class DiskMeter:
 
 
 def folder_size(folder: Path, enough: int) -> tuple[int, bool]:
-    """Bytes on disk below a folder in use, and whether all of it could be seen; stops once there is `enough`."""
+    """Bytes on disk of a file or below a folder, and whether all of it could be seen; stops once there is `enough`."""
+    if folder.is_file():
+        return max(folder.stat().st_blocks * 512, _ENTRY_BYTES), True
     total = 0
     linked: set[int] = set()
     walk = Walk(folder, need=0, lenient=True)

@@ -15,7 +15,7 @@ from ._beneath import parent_beneath
 from ._bwrap_args import BASE_VARIABLES, network_variables
 from ._cgroup import Cgroup
 from ._files import FileKind, copy_tree, open_regular, read_inside
-from ._folder import Folder, check_spec
+from ._folder import Folder, capped, check_spec
 from ._local_run import Local, run
 from ._meter import Charge, folder_size, task_limit
 from ._overlay import changes_of_copy
@@ -105,7 +105,7 @@ class LocalSandbox:
             **(network_variables() if network else {}), **self._spec.variables, **(variables or {}),
         }  # fmt: skip
         folders = tuple(state / name for name in ("work", "tmp", "home"))
-        charge = Charge(folders, self._folder.disk_bytes, self._folder.free_bytes)
+        charge = Charge(folders, self._folder.disk_bytes, self._folder.free_bytes, capped(self._spec))
         group = Cgroup.make(limits.memory_bytes, task_limit(limits)) if self._cgroups else None
         try:
             with boundary(SandboxError, "a command could not be run", where=self.workdir):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envsynth.runtime import testreport
 from envsynth.runtime.testkeys import normalised_key
 from envsynth.runtime.testreport import parse_report
 
@@ -72,6 +73,25 @@ def test_a_missing_record_in_between_is_noticed() -> None:
 def test_what_follows_the_finish_is_not_read() -> None:
     extra = json.dumps({"n": NONCE, "q": 6, "t": "test", "id": "b", "status": "passed"}).encode()
     assert {one.id: one.status for one in parse_report(WHOLE + extra, NONCE).results}["b"] == "failed"
+
+
+@pytest.mark.parametrize("flood", [b"\n", b"{}\n", b"[" * 50 + b"\n"])
+def test_a_flood_of_foreign_lines_is_not_read_to_its_end(flood: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = WHOLE.splitlines(keepends=True)
+    few = parse_report(b"".join(records[:3]) + flood * 100 + b"".join(records[3:]), NONCE)
+    assert len(few.results) == 2
+    parsed_lines: list[bytes] = []
+    loads = json.loads
+    monkeypatch.setattr(testreport.json, "loads", lambda line: parsed_lines.append(line) or loads(line))
+    parsed = parse_report(b"".join(records[:4]) + flood * 2**20 + b"".join(records[4:]), NONCE)
+    assert {one.id: one.status for one in parsed.results} == {"a": "passed", "b": "absent"}
+    assert (parsed.complete, len(parsed_lines)) == (False, 4)
+
+
+def test_a_line_that_is_longer_than_any_of_the_harness_is_not_parsed() -> None:
+    long = lines({"t": "test", "id": "c", "status": "passed", "message": "x" * 2**22})
+    parsed = parse_report(lines(START, READY, COLLECTED) + long, NONCE)
+    assert {one.id for one in parsed.results} == {"a", "b"}
 
 
 @pytest.mark.parametrize("status", [2, 3, 4, -1, True, None, "0"])

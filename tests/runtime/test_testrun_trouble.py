@@ -14,6 +14,7 @@ from envsynth.errors import DiskFull
 from envsynth.runtime import testrun
 from envsynth.runtime.testrun import TestReport as Report
 from envsynth.runtime.testrun import run_tests
+from envsynth.sandbox._meter import folder_size
 from envsynth.sandbox.local import LocalBackend
 
 Run = Callable[..., Report]
@@ -245,3 +246,31 @@ def test_a_disk_that_is_about_to_be_full_is_no_failing_test(
     monkeypatch.setattr(testrun.shutil, "disk_usage", lambda _: SimpleNamespace(free=next(left)))
     with pytest.raises(DiskFull, match="no space left"):
         run({"test_it.py": "def test_it(): pass\n"})
+
+
+FLOOD = """
+handle = os.open({path}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for _ in range({mib}):
+    os.write(handle, b"\\n" * 2**20)
+"""
+
+
+@pytest.mark.parametrize("path", ["'big'", "next(reports())"])
+def test_a_disk_that_the_code_under_test_fills_is_its_own_failure(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    def nearly_full(_: object) -> SimpleNamespace:
+        return SimpleNamespace(free=testrun.ROOM_BYTES + 2**23 - folder_size(tmp_path, 2**40)[0])
+
+    monkeypatch.setattr(testrun.shutil, "disk_usage", nearly_full)
+    flood = FORGE + FLOOD.format(path=path, mib=16)
+    report = run({"pkg.py": flood, "test_it.py": "import pkg\ndef test_it(): assert 0\n"})
+    assert report.trouble == ""
+    assert "passed" not in statuses(report).values()
+
+
+def test_a_report_that_grows_without_end_is_the_runs_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testrun, "REPORT_BYTES", 2**22)
+    flood = FORGE + FLOOD.format(path="next(reports())", mib=16)
+    report = run({"test_it.py": flood + "def test_it(): pass\n"})
+    assert (report.complete, report.exit_code, report.trouble) == (False, 124, "")

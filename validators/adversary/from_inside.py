@@ -78,6 +78,8 @@ REPORT = (
            inside(_NAMES, _REPORT, "watcher_forked")),
     Attack("report_destroyed", "report", "a run that reports nothing might be nobody's fault",
            inside(_REPORT, "report_destroyed")),
+    Attack("report_flooded", "report", "so might one that leaves the grader no room on its disk",
+           inside(_REPORT, "report_flooded")),
     Attack("supervisor_killed", "report", "so might one whose sandbox was killed from inside",
            inside("supervisor_killed"), needs_isolation=True),
     Attack("limits_lowered", "report", "or one that may no longer write or open files", inside("limits_lowered")),

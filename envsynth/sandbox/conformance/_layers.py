@@ -8,7 +8,7 @@ import pytest
 
 from ...errors import SandboxError
 from ...runtime.contract import Backend, Change, Mount, Sandbox, SandboxSpec
-from ._support import ConformanceFixtures, content, put, shell
+from ._support import MIB, ConformanceFixtures, content, limits, put, shell
 
 
 class LayerConformance(ConformanceFixtures):
@@ -54,6 +54,34 @@ class LayerConformance(ConformanceFixtures):
             assert (report / "out").read_text() == "fixedfixed"
             if backend.isolates:
                 assert shell(sandbox, "touch /opt/fixed/made").exit_code != 0
+        finally:
+            sandbox.close()
+
+    def test_a_mounted_file_has_a_size(self, backend: Backend, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        log.touch()
+        mounts = (Mount(log, "/opt/log", writable=True, max_bytes=MIB),)
+        sandbox = backend.open(SandboxSpec((), mounts, scratch=tmp_path / "scratch"))
+        try:
+            place = sandbox.path("/opt/log")
+            assert shell(sandbox, f"head -c {MIB} /dev/zero >> {place}").ended_by == "exit"
+            assert shell(sandbox, f"echo x >> {place}").ended_by == "disk"
+            log.write_bytes(b"")
+            result = shell(sandbox, f"while sleep 0.01; do head -c 100000 /dev/zero >> {place}; done")
+            assert (result.exit_code, result.ended_by) == (124, "disk")
+            assert MIB < log.stat().st_size < 32 * MIB
+        finally:
+            sandbox.close()
+
+    @pytest.mark.usefixtures("isolated")
+    def test_a_mounted_file_is_charged(self, backend: Backend, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        log.write_bytes(bytes(MIB))
+        sandbox = backend.open(SandboxSpec((), (Mount(log, "/opt/log", writable=True),), scratch=tmp_path / "scratch"))
+        try:
+            allowed = limits(disk_bytes=16 * MIB)
+            assert shell(sandbox, f"head -c {8 * MIB} /dev/zero >> /opt/log", limits=allowed).ended_by == "exit"
+            assert shell(sandbox, f"head -c {24 * MIB} /dev/zero >> /opt/log", limits=allowed).ended_by == "disk"
         finally:
             sandbox.close()
 
