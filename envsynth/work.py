@@ -9,7 +9,15 @@ from types import MappingProxyType
 
 from envsynth import admission, plugins
 from envsynth.context import BuildContext
-from envsynth.errors import DiskFull, EnvsynthError, SandboxTimeout, SandboxUnavailable, ValidatorError, boundary
+from envsynth.errors import (
+    ConfigError,
+    DiskFull,
+    EnvsynthError,
+    SandboxTimeout,
+    SandboxUnavailable,
+    ValidatorError,
+    boundary,
+)
 from envsynth.models import (
     Candidate,
     Cost,
@@ -76,7 +84,18 @@ def generator(name: str) -> Generator:
 
 @cache
 def validators() -> tuple[Validator, ...]:
-    """Every validator, in the order of the ladder."""
+    """Every validator, in the order of the ladder.
+
+    Raises:
+        ConfigError: one without which nothing can be admitted is not installed.
+    """
+    missing = {*admission.REQUIRED, *admission.HEARD}.difference(plugins.names("validators"))
+    if missing:
+        raise ConfigError(
+            f"validators that admission asks for are not installed: {', '.join(sorted(missing))}",
+            where="entry points envsynth.validators", cause="envsynth was updated in place and not installed again",
+            next_step="install envsynth again, as its README says",
+        )  # fmt: skip
     found = [plugins.load("validators", name)() for name in plugins.names("validators")]
     return tuple(sorted(found, key=lambda validator: (validator.order, validator.name)))
 

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envsynth import plugins
 from envsynth.admission import HEARD, REQUIRED, admit
+from envsynth.errors import ConfigError
 from envsynth.models import Candidate, Control, Strength, TestLists, Tier, Trajectory, Verdict, VerdictStatus
+from envsynth.work import validators
 
 PANEL = (Trajectory(label="reference", outcome=1), Trajectory(label="idle", outcome=0))
 LISTS = TestLists(fail_to_pass=("t",), pass_to_pass=())
@@ -94,3 +97,9 @@ def test_a_task_may_be_judged_again_by_fewer_validators_than_now_are_required() 
     assert admit(CANDIDATE, some, PANEL, required=REQUIRED[:-1]) is not None
     failed = [*some[:-1], some[-1].model_copy(update={"status": VerdictStatus.FAIL})]
     assert admit(CANDIDATE, failed, PANEL, required=REQUIRED[:-1]) is None
+
+
+def test_validators_that_admission_asks_for_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "names", lambda _: ["static", "execution"])
+    with pytest.raises(ConfigError, match="not installed: adversary, controls, determinism"):
+        validators.__wrapped__()

@@ -61,7 +61,7 @@ class Lab:
         self, folder: Path, *options: str, source: str = "", fault: Mapping[str, object] | None = None, **variables: str
     ) -> subprocess.Popen[str]:
         """The command in a session of its own. `fault`: see `faulty.py`."""
-        program = ["-c", "from envsynth.cli.main import main; main()"]
+        program = [str(Path(__file__).with_name("light.py"))]
         if fault is not None:
             given = {"when": "before", "number": 1, "match": "", "mark": str(folder / "struck"), "action": "kill"}
             variables["FAULT"] = json.dumps(given | dict(fault))

@@ -24,6 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from light import lighten
+
 
 def _strike(fault: dict[str, Any]) -> None:
     try:
@@ -67,6 +69,7 @@ def install() -> None:
     setattr(place, name, _with_fault(getattr(place, name), fault))
 
 
+lighten()
 install()
 
 if __name__ == "__main__":

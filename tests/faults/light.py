@@ -1,0 +1,25 @@
+"""The command line with few attacks and mutants: builds of seconds, which take the same way as any other.
+
+Worker processes import this file again, so that they are light too.
+"""
+
+from __future__ import annotations
+
+from envsynth.validators import mutation
+from envsynth.validators.adversary import validator
+
+ATTACKS = ("root_conftest", "equal_to_all")
+
+
+def lighten() -> None:
+    """Leave most of the dear steps' work out."""
+    validator.ATTACKS = tuple(attack for attack in validator.ATTACKS if attack.name in ATTACKS)
+    mutation.MAX_MUTANTS = 2
+
+
+lighten()
+
+if __name__ == "__main__":
+    from envsynth.cli.main import main
+
+    main()
