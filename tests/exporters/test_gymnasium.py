@@ -140,6 +140,7 @@ def test_a_task_is_played_through_gymnasium(cache: Cache, tmp_path: Path) -> Non
     assert end == f"1.0 True False {dict.fromkeys(('fail_to_pass', 'pass_to_pass', 'controls', 'no_tampering'), True)}"
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.parametrize("how", ["{}", "{'vector_kwargs': {'context': 'spawn'}}"], ids=["default", "spawn"])
 def test_tasks_are_played_in_asynchronous_vectors(cache: Cache, tmp_path: Path, how: str) -> None:

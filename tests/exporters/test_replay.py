@@ -36,6 +36,7 @@ def _bubblewrap() -> None:
         pytest.skip(tiny.no_bubblewrap())
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("_bubblewrap")
 def test_an_honest_pack_gives_every_reward_again(pack: Path) -> None:

@@ -77,6 +77,7 @@ def test_an_eight_line_conftest_fools_pytest_and_not_the_grader(
     assert {line["path"] for line in grade.detail["left_out"]} == {"conftest.py"}
 
 
+@pytest.mark.slow
 def test_a_true_solution_counts_whatever_lies_around_it(episode: WorkspaceEpisode, target: Target) -> None:
     names = ("root_conftest", "linked_tests_folder", "fifo_and_device", "long_path")
     calls = [call for name in names for call in calls_of(name, target)[:-1]]

@@ -128,6 +128,7 @@ def test_passing_by_other_means_than_being_right_is_seen(episode: WorkspaceEpiso
     assert grade.detail["controls"]["unexpected"]
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_quick_grade_leaves_out_what_cannot_change_the_outcome(episode: WorkspaceEpisode) -> None:
     episode.reset(0)

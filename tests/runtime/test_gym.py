@@ -211,6 +211,7 @@ def test_a_vectors_environment_failure_is_raised_with_its_cause() -> None:
         envs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_gymnasiums_own_checker_is_content_with_a_workspace(cache, backend) -> None:
     task = tiny.make_task(cache)

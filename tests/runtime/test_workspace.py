@@ -164,6 +164,7 @@ def test_a_mistake_is_a_result_and_changes_nothing(
     json.loads(episode.trace[-1].arguments)
 
 
+@pytest.mark.slow
 def test_a_call_beyond_the_budget_ends_the_episode_with_gate_zero(cache: Cache, backend: Backend) -> None:
     task = tiny.make_task(cache, turns=2)
     episode = open_task(task.document(), cache.get, cache.root, backend, task_id=task.id)
@@ -175,6 +176,7 @@ def test_a_call_beyond_the_budget_ends_the_episode_with_gate_zero(cache: Cache, 
     assert late.detail["transcript"]["within_budget"] is False
 
 
+@pytest.mark.slow
 def test_a_malformed_action_ends_the_episode_with_gate_zero(episode: WorkspaceEpisode) -> None:
     episode.call(tiny.SOLVE["tool"], tiny.SOLVE["arguments"])
     assert episode.malformed("not \ud800 JSON").done
@@ -197,6 +199,7 @@ def test_state_hash_sees_the_state_and_not_the_way(episode: WorkspaceEpisode) ->
     assert episode.state_hash() != changed
 
 
+@pytest.mark.slow
 def test_forks_and_snapshots_are_independent(episode: WorkspaceEpisode) -> None:
     start = episode.snapshot()
     twin = episode.fork()
@@ -208,6 +211,7 @@ def test_forks_and_snapshots_are_independent(episode: WorkspaceEpisode) -> None:
     assert (episode.grade().outcome, len(episode.trace)) == (0.0, 0)
 
 
+@pytest.mark.slow
 def test_grading_leaves_the_episode_as_it_is(episode: WorkspaceEpisode) -> None:
     episode.call(tiny.SOLVE["tool"], tiny.SOLVE["arguments"])
     before = episode.state_hash()
