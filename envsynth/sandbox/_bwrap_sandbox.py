@@ -63,6 +63,7 @@ class BubblewrapSandbox(LayeredSandbox):
                 return self._run(what, limits, group, network, variables or {})
         finally:
             if group is not None:
+                group.drop_pages()
                 group.close()
 
     def _run(

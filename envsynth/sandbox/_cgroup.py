@@ -92,6 +92,18 @@ class Cgroup:
                     return int(line.split()[1]) / 1e6
         return 0.0
 
+    def drop_pages(self) -> None:
+        """Forget what the group's processes, now dead, were the first to read: which pages are cached is a note.
+
+        Pages that others use stay. Nothing happens where the kernel has no means.
+        """
+        memory = self._folders["memory"]
+        with suppress(OSError):  # an older kernel, or less could be dropped than asked
+            if self._unified:
+                (memory / "memory.reclaim").write_text((memory / "memory.current").read_text().strip())
+            else:
+                (memory / "memory.force_empty").write_text("0")
+
     def close(self) -> None:
         """Remove the group; every process of it is dead, though the kernel may need a moment."""
         _left.update(self._folders.values())

@@ -7,7 +7,7 @@ the kernel does not keep apart. A refused call fails as on a kernel built withou
 `posix_fadvise` is advice, and programs ignore its failing.
 
 This makes notes hard to keep, not impossible: pages that nobody has read yet can be read, and the time or the count
-of page faults of the next read tells. No filter helps there; such a note cannot be taken back, and reading destroys it.
+of page faults of the next read tells. No filter helps there; `Cgroup.drop_pages` does, where there are control groups.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import pytest
 
 from envsynth.runtime.contract import ExecResult, Limits, Mount, Sandbox, SandboxSpec
 from envsynth.sandbox import _seccomp
+from envsynth.sandbox._cgroup import Cgroup
 from envsynth.sandbox.bubblewrap import BubblewrapBackend
 
 ALLOWED = 0
@@ -112,15 +113,15 @@ def test_an_unknown_machine_has_no_filter_and_says_so(monkeypatch: pytest.Monkey
         _seccomp.program.cache_clear()
 
 
-def sandbox_in(folder: Path) -> Sandbox:
-    backend = BubblewrapBackend()
+def sandbox_in(folder: Path, *, cgroups: bool = True, shared: tuple[Mount, ...] = ()) -> Sandbox:
+    backend = BubblewrapBackend(cgroups=cgroups)
     reason = backend.unavailable()
     if reason is not None:
         pytest.skip(reason)
-    (folder / "layer").mkdir()
+    (folder / "layer").mkdir(exist_ok=True)
     prefix = Path(sys.base_prefix)
     mounts = () if prefix == Path("/usr") else (Mount(prefix, str(prefix)),)
-    return backend.open(SandboxSpec((folder / "layer",), mounts, scratch=folder / "scratch"))
+    return backend.open(SandboxSpec((folder / "layer",), (*mounts, *shared), scratch=folder / "scratch"))
 
 
 @pytest.fixture
@@ -132,6 +133,49 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 
 def run(sandbox: Sandbox, *command: str) -> ExecResult:
     return sandbox.exec(command, limits=Limits(wall_s=20.0))
+
+
+def cached(path: Path) -> bool:
+    """Whether the first page of a file is in memory."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.preadv(file, [bytearray(1)], 0, os.RWF_NOWAIT) == 1
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(file)
+
+
+def drop(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+
+
+@pytest.mark.sandbox
+def test_what_a_command_was_the_first_to_read_is_not_cached_after_it(tmp_path: Path) -> None:
+    group = Cgroup.make(2**30, 100)
+    if group is None:
+        pytest.skip("no control groups can be made here")
+    group.close()
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "file").write_bytes(b"x" * 2**20)
+    drop(shared / "file")
+    if cached(shared / "file"):
+        pytest.skip("this file system is memory")
+    for cgroups in (False, True):
+        sandbox = sandbox_in(tmp_path, cgroups=cgroups, shared=(Mount(shared, "/shared"),))
+        assert run(sandbox, "cat", "/shared/file").stdout.startswith(b"xx")
+        sandbox.close()
+        assert cached(shared / "file") is not cgroups
+        drop(shared / "file")
+    (shared / "file").read_bytes()
+    sandbox = sandbox_in(tmp_path, shared=(Mount(shared, "/shared"),))
+    run(sandbox, "cat", "/shared/file")
+    sandbox.close()
+    assert cached(shared / "file"), "what others have read stays"
 
 
 @pytest.mark.sandbox
