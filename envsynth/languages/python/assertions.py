@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import builtins
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from envsynth.languages.python.literals import is_literal
@@ -28,6 +29,34 @@ def part_of(side: ast.expr) -> ast.expr | None:
         case ast.Call(args=[only], keywords=[]) if not isinstance(only, ast.Starred):
             return only
     return None
+
+
+def asks_unknown(side: ast.expr, known: Collection[str]) -> bool:
+    """Whether an expression may hold a result of the code under test.
+
+    Args:
+        side: of a comparison.
+        known: names that hold constants.
+    """
+    for part in ast.walk(side):
+        if isinstance(part, ast.Attribute | ast.Await):
+            return True
+        if isinstance(part, ast.Name) and part.id not in known and not hasattr(builtins, part.id):
+            return True
+    return False
+
+
+def literal_names(node: ast.AST) -> frozenset[str]:
+    """Names that a function binds to literals and to nothing else."""
+    bound: dict[str, int] = {}
+    literal: dict[str, int] = {}
+    for part in ast.walk(node):
+        match part:
+            case ast.Name(ctx=ast.Store() | ast.Del()):
+                bound[part.id] = bound.get(part.id, 0) + 1
+            case ast.Assign(targets=[ast.Name(id=name)]) if is_literal(part.value):
+                literal[name] = literal.get(name, 0) + 1
+    return frozenset(name for name, times in literal.items() if bound[name] == times)
 
 
 def is_text(node: ast.AST) -> bool:

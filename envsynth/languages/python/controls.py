@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 from envsynth.languages.python.assertions import (
     Span,
+    asks_unknown,
     asserts,
     expected_errors,
     expects_error,
     is_text,
+    literal_names,
     literals_assigned_once,
     parameter_names,
     part_of,
@@ -180,6 +182,7 @@ class _Changes:
         self._node, self._lines, self._draw = node, lines, draw
         self._assigned = literals_assigned_once(node)
         self._parameters = parameter_names(node)
+        self._known = self._parameters | literal_names(node)
         self._texts = sorted({self._text(part) for part in ast.walk(node) if is_text(part)})
         self._expected = sorted({self._text(error) for error in expected_errors(module)})
 
@@ -253,15 +256,15 @@ class _Changes:
         for side in sides:
             if not is_literal(side):
                 yield from self._of_input(side)
-        for side in sides:
+        for side in [side for side in sides if not asks_unknown(side, self._known)]:
+            # What is expected alone: without the other side a question would no longer ask the code under test.
             others = sorted(self._parameters - {side.id}) if isinstance(side, ast.Name) else []
             if others and isinstance(side, ast.Name) and side.id in self._parameters:
                 yield Edit("other", span_of(side), self._draw.choice(others))
             part = part_of(side)
             if part is not None:
                 yield Edit("reduced", span_of(side), self._text(part))
-        text = self._text(sides[0])
-        yield Edit("wrapped", span_of(sides[0]), f"({text}, {self._draw.randrange(10)})")
+            yield Edit("wrapped", span_of(side), f"({self._text(side)}, {self._draw.randrange(10)})")
 
     def _of_input(self, side: ast.expr) -> Iterator[Edit]:
         """Another constant among the arguments of a call: what is expected stays, and is no longer right."""
