@@ -11,7 +11,7 @@ import pytest
 
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
-from envsynth.models import Candidate, Role, RoleRule, Source, TestLists, Verdict, VerdictStatus
+from envsynth.models import Candidate, Cost, Role, RoleRule, Source, TestLists, TestRun, Verdict, VerdictStatus
 from envsynth.runtime.contract import Grade
 from envsynth.runtime.submission import Submission
 from envsynth.validators.adversary import Adversary, validator
@@ -19,7 +19,7 @@ from envsynth.validators.adversary.attack import append, filled, text
 from envsynth.validators.adversary.battery import ATTACKS, BY_NAME, SHIPPED
 from envsynth.validators.adversary.from_inside import FROM_INSIDE
 from envsynth.validators.adversary.target import Target, bare_name, target_of
-from envsynth.validators.adversary.validator import digest_of_submission
+from envsynth.validators.adversary.validator import digest_of_submission, hurried
 
 LISTS = TestLists(
     fail_to_pass=("tests/test_new.py::test_mean[a.b::c]", "tests/test_new.py::T::test_x"), pass_to_pass=()
@@ -212,6 +212,16 @@ def test_a_host_without_isolation_is_spared(
 def test_without_tests_there_is_nothing_to_attack(candidate: Candidate, source: Source, tmp_path: Path) -> None:
     verdict = Adversary().validate(candidate, source, SimpleNamespace(), ())  # type: ignore[arg-type]
     assert verdict.status is VerdictStatus.SKIP
+
+
+@pytest.mark.parametrize(("walls", "limit"), [((0.7, 2.2), 10.0), ((7.5, 6.0), 24.0), ((50.0,), 60.0), ((), 60.0)])
+def test_an_attack_that_hangs_does_not_take_the_time_that_a_test_may_take(
+    candidate: Candidate, walls: tuple[float, ...], limit: float
+) -> None:
+    runs = tuple(TestRun(state="start", repeat=0, complete=True, cost=Cost(wall_s=wall)) for wall in walls)
+    changed = hurried(candidate, [EARLIER[0].model_copy(update={"runs": runs})])
+    assert changed.environment.command.test_timeout_s == limit
+    assert changed.id == candidate.id
 
 
 def test_submissions_are_told_apart() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -35,6 +36,10 @@ from envsynth.validators.adversary.target import Target, target_of
 
 __all__ = ["Adversary"]
 
+MIN_TEST_S = 10.0
+"""Wall seconds that a test has at least while an attack is graded."""
+SLOWER = 3
+"""So many times longer than the longest run of all tests may one test take then."""
 _SUBMIT = ToolCall(tool="submit")
 
 
@@ -71,7 +76,7 @@ class Adversary:
         target = target_of(candidate, tests, context.blobs)
         isolates = context.backend(source).isolates
         attacks = [attack for attack in ATTACKS if isolates or not attack.needs_isolation]
-        field = _Field(self.version, candidate, tests, controls, source, context)
+        field = _Field(self.version, hurried(candidate, earlier), tests, controls, source, context)
         try:
             findings = _of_panel(field, candidate, context)
             played = {attack.name: field.attack(attack, target) for attack in attacks}
@@ -96,6 +101,21 @@ class Adversary:
         shipped = [attack for attack in attacks if attack.name in SHIPPED and played[attack.name].outcome == 0]
         panel = [Trajectory(label=f"attack:{one.name}", calls=one.calls(target), outcome=0.0) for one in shipped]
         return verdict.model_copy(update={"panel": tuple(panel)})
+
+
+def hurried(candidate: Candidate, earlier: Sequence[Verdict]) -> Candidate:
+    """The candidate with a time for one test that no true test needs: attacks that hang would take the whole of it.
+
+    No test takes longer than the longest run of all of them did.
+    """
+    longest = max((run.cost.wall_s for verdict in earlier for run in verdict.runs), default=None)
+    command = candidate.environment.command
+    if longest is None or command.test_timeout_s <= (enough := max(MIN_TEST_S, SLOWER * math.ceil(longest))):
+        return candidate
+    workspace = candidate.environment.model_copy(
+        update={"command": command.model_copy(update={"test_timeout_s": enough})}
+    )
+    return candidate.model_copy(update={"environment": workspace})
 
 
 def _of_panel(field: _Field, candidate: Candidate, context: Context) -> list[Finding]:
