@@ -35,7 +35,7 @@ WEAK = ("wrapped", "asserted", "flipped")
 """Kinds of changes that look odd to who knows them, or that an object which says yes to everything withstands."""
 MAX_NEIGHBOURS = 12
 """Functions with pass-to-pass tests for which changes are measured too."""
-FAILING = (TestStatus.FAILED, TestStatus.ERROR)
+SHOWN_WRONG = (TestStatus.FAILED, TestStatus.ERROR)
 
 
 class Controls:
@@ -165,6 +165,6 @@ def telling(kept: Sequence[Control]) -> list[Control]:
 
 def _measured(chosen: Sequence[Control], run: TestRun, alone: set[str]) -> list[Control]:
     """The controls of a round, each with the keys that failed under it and pass as they are."""
-    failed = {record.key for record in run.records if record.status in FAILING} & alone
+    failed = {record.key for record in run.records if record.status in SHOWN_WRONG} & alone
     narrowed = [(control, tuple(key for key in control.keys if key in failed)) for control in chosen]
     return [control.model_copy(update={"keys": keys}) for control, keys in narrowed if keys]

@@ -261,7 +261,6 @@ def test_a_registry(
     assert ended.code == 3, ended
     assert ended.report["statuses"] == {"dropped": 1, "owed": 1}, ended.report["funnel"]
     (error,) = ended.told("error")
-    print(error)
     assert "registry" in error or "iniconfig" in error
     assert time.monotonic() - began < 120
     again = lab.build(tmp_path, source=source, UV_DEFAULT_INDEX=serve(registry(good_wheel)) + "/simple")

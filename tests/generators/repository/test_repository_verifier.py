@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from envsynth.generators.repository.verifier import code_verifier
+from envsynth.runtime.controls import NOT_RUN, ControlRow, met
 from envsynth.runtime.edits import EditRow
 from envsynth.runtime.episode_db import EpisodeDatabase, ListedTest, TraceRow, validate_sql
 from envsynth.runtime.rewards import process
 from envsynth.runtime.submission import FileRow
+from envsynth.runtime.testreport import STATUSES
 
 START = (
     ("src/pkg/__init__.py", "source"), ("src/pkg/core/__init__.py", "source"), ("src/pkg/core/a.py", "source"),
@@ -294,3 +296,27 @@ def test_pitfalls(file: FileRow, pitfall: str, avoided: bool) -> None:
 def test_a_change_much_larger_than_the_reference_is_not_bounded() -> None:
     assert grade(files=[FileRow(A, "source", "modified", 41, 0)]).values["bounded_change"] is True
     assert grade(files=[FileRow(A, "source", "modified", 42, 0)]).values["bounded_change"] is False
+
+
+CONTROLS = next(check.sql for check in code_verifier().checks if check.id == "controls")
+
+
+def held(*rows: ControlRow) -> bool | None:
+    database = EpisodeDatabase()
+    try:
+        database.insert("controls", rows)
+        database.seal()
+        return database.truth(CONTROLS, where="test")
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("expected", ["passed", "failed"])
+@pytest.mark.parametrize("after", [*STATUSES, NOT_RUN])
+def test_the_check_of_control_runs_says_what_grading_goes_by(expected: str, after: str) -> None:
+    row, good = ControlRow(0, "t.py::test", expected, after), ControlRow(1, "t.py::test", "passed", "passed")
+    assert held(row) is held(row, good) is met(row)
+
+
+def test_control_runs_that_were_not_drawn_hold_nothing() -> None:
+    assert not held()
