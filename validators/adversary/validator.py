@@ -90,9 +90,8 @@ class Adversary:
             watch,
             strength=Strength(attacks=len(played), attacks_worked=sum(one.outcome > 0 for one in played.values())),
             evidence={
-                "attacks": {
-                    name: {"outcome": one.outcome, "seconds": round(one.seconds, 2)} for name, one in played.items()
-                },
+                "attacks": {name: one.outcome for name, one in played.items()},
+                "attacks_cpu_s": {name: round(one.seconds, 2) for name, one in played.items()},
                 "not_played": [attack.name for attack in ATTACKS if attack.name not in played],
                 "distinct_submissions": len({one.handed_in for one in played.values()}),
                 "host": target.host,
