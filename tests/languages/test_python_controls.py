@@ -119,7 +119,9 @@ def test_a_changed_comparison_still_asks_the_code_under_test(body: str) -> None:
         "    if x is None", "    class Yes:\n        __eq__ = lambda *_: True\n    return Yes()\n    if x is None"
     )
     text = HEAD + "def test_it():\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    for control in controls({"t.py": text}, ["t.py::test_it"], PYTEST):
+    found = list(controls({"t.py": text}, ["t.py::test_it"], PYTEST))
+    assert found
+    for control in found:
         _call(changed_file(text.encode(), [control.document()]).decode().replace(HEAD, oracle))
 
 
