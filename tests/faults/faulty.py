@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from light import lighten
+from light import interruptible, lighten
 
 
 def _strike(fault: dict[str, Any]) -> None:
@@ -75,4 +75,5 @@ install()
 if __name__ == "__main__":
     from envsynth.cli.main import main
 
+    interruptible()
     main()

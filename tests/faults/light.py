@@ -5,6 +5,8 @@ Worker processes import this file again, so that they are light too.
 
 from __future__ import annotations
 
+import signal
+
 from envsynth.validators import mutation
 from envsynth.validators.adversary import validator
 
@@ -17,9 +19,15 @@ def lighten() -> None:
     mutation.MAX_MUTANTS = 2
 
 
+def interruptible() -> None:
+    """Whoever runs these tests in the background has interrupts ignored, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 lighten()
 
 if __name__ == "__main__":
     from envsynth.cli.main import main
 
+    interruptible()
     main()
