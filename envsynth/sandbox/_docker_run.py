@@ -240,9 +240,8 @@ class _Watch:
         if state.get("OOMKilled"):
             return "memory"
         found = self._meter.excess(self._limits) if self._meter is not None else None
-        if found is None and self._disk.due(self._limits):
-            found = self._disk.measure(self._limits)
-        return found or "exit"
+        # What was written a moment ago may not be missing from the free space yet, which `due` goes by.
+        return found or self._disk.measure(self._limits) or "exit"
 
     def _end(self) -> None:
         _kill(self._started)
