@@ -25,9 +25,9 @@ def workspace_panel(candidate: Candidate, blobs: BlobStore) -> tuple[Trajectory,
 
 def reference_tree(candidate: Candidate, blobs: BlobStore) -> Tree:
     """The start tree with the reference solution applied."""
-    start = blobs.get_tree(candidate.environment.tree)
-    changes = blobs.get_tree(candidate.reference.changes)
-    return start.without(candidate.reference.removed).overlay(changes)
+    start = blobs.get_tree(candidate.workspace.tree)
+    changes = blobs.get_tree(candidate.solution.changes)
+    return start.without(candidate.solution.removed).overlay(changes)
 
 
 def reference_edits(candidate: Candidate, blobs: BlobStore) -> tuple[ToolCall, ...]:
@@ -43,7 +43,7 @@ def edits_to(candidate: Candidate, target: Tree, blobs: BlobStore) -> tuple[Tool
         target: the whole tree wanted.
         blobs: where contents are.
     """
-    start = blobs.get_tree(candidate.environment.tree)
+    start = blobs.get_tree(candidate.workspace.tree)
     calls = [_shell(f"rm -- {shlex.quote(path)}") for path in start.by_path if path not in target.by_path]
     for entry in target.entries:
         before = start.by_path.get(entry.path)
@@ -128,7 +128,7 @@ def _occurrences(text: str, part: str) -> int:
 
 def _visible_tests(candidate: Candidate, blobs: BlobStore) -> ToolCall:
     """One run of the tests that an agent can see next to the change; its output is thrown away (it holds timings)."""
-    workspace = candidate.environment
+    workspace = candidate.workspace
     start, hidden = blobs.get_tree(workspace.tree), blobs.get_tree(workspace.hidden)
     changed = _changed_tests(workspace, start, hidden)
     targets = changed if 0 < len(changed) <= MAX_TEST_FILES else list(workspace.command.targets)

@@ -33,12 +33,12 @@ class ReferenceTexts(NamedTuple):
 
 def reference_texts(candidate: Candidate, blobs: BlobStore) -> ReferenceTexts:
     """The source files of the reference that are text, at the start and with it applied."""
-    start = blobs.get_tree(candidate.environment.tree)
-    changes = blobs.get_tree(candidate.reference.changes)
-    paths = {entry.path for entry in changes.entries} | set(candidate.reference.removed)
+    start = blobs.get_tree(candidate.workspace.tree)
+    changes = blobs.get_tree(candidate.solution.changes)
+    paths = {entry.path for entry in changes.entries} | set(candidate.solution.removed)
     texts = ReferenceTexts({}, {})
-    for path in sorted(path for path in paths if role_of(path, candidate.environment.roles) is Role.SOURCE):
-        gone = path in candidate.reference.removed
+    for path in sorted(path for path in paths if role_of(path, candidate.workspace.roles) is Role.SOURCE):
+        gone = path in candidate.solution.removed
         sides = ((texts.before, start.by_path.get(path)), (texts.after, None if gone else changes.by_path.get(path)))
         read = [(side, entry, _text(entry, blobs)) for side, entry in sides if entry is not None]
         if all(text is not None for _, _, text in read):

@@ -119,7 +119,7 @@ def _neighbours(lists: TestLists) -> list[str]:
 
 
 def _by_function(candidate: Candidate, keys: Sequence[str], context: Context) -> dict[str, list[Control]]:
-    workspace = candidate.environment
+    workspace = candidate.workspace
     texts: dict[str, str] = {}
     for entry in context.blobs.get_tree(workspace.hidden).entries:
         if entry.mode is not FileMode.SYMLINK:
@@ -137,7 +137,7 @@ def _run(
     candidate: Candidate, chosen: Sequence[Control], keys: Sequence[str], state: str, source: Source, context: Context
 ) -> TestRun:
     """The selected tests on the reference, with the changes in the hidden files."""
-    workspace = candidate.environment
+    workspace = candidate.workspace
     hidden = context.blobs.get_tree(workspace.hidden)
     by_path: dict[str, list[Control]] = {}
     for control in chosen:

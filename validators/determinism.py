@@ -93,7 +93,7 @@ def differences(first: Played, second: Played) -> list[Finding]:
 
 
 def _wrong_submission(candidate: Candidate, played: Played, context: Context) -> list[Finding]:
-    start = context.blobs.get_tree(candidate.environment.tree)
+    start = context.blobs.get_tree(candidate.workspace.tree)
     wanted = expected_submission(candidate, start, reference_tree(candidate, context.blobs))
     if played.submitted == wanted:
         return []
@@ -109,8 +109,8 @@ def expected_submission(candidate: Candidate, start: Tree, reference: Tree) -> d
     expected: dict[str, str] = {}
     for path in sorted(start.by_path.keys() | reference.by_path.keys()):
         before, after = start.by_path.get(path), reference.by_path.get(path)
-        guarded = role_of(path, candidate.environment.roles) in (Role.TEST, Role.CONFIG)
-        if before == after or (guarded and path not in candidate.environment.allowed):
+        guarded = role_of(path, candidate.workspace.roles) in (Role.TEST, Role.CONFIG)
+        if before == after or (guarded and path not in candidate.workspace.allowed):
             continue
         expected[path] = f"{after.mode.value}:{after.blob}" if after is not None else "removed"
     return expected

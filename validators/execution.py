@@ -48,7 +48,7 @@ class Execution:
     ) -> Verdict:
         """Run, compare, and list the tests; a missing report is never a pass."""
         watch = Stopwatch()
-        start = context.blobs.get_tree(candidate.environment.tree)
+        start = context.blobs.get_tree(candidate.workspace.tree)
         reference = reference_tree(candidate, context.blobs)
         runs: list[TestRun] = []
         # Alternating, so that a candidate without a single fail-to-pass test costs two runs and not five.
@@ -126,7 +126,7 @@ class Execution:
 
 def _run(candidate: Candidate, tree: Tree, which: tuple[str, int], source: Source, context: Context) -> TestRun:
     state, repeat = which
-    return tried_run(lambda: context.run_tests(candidate.environment, tree, state, repeat, source))
+    return tried_run(lambda: context.run_tests(candidate.workspace, tree, state, repeat, source))
 
 
 def measure(start: Sequence[TestRun], reference: Sequence[TestRun]) -> Measured:

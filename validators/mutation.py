@@ -67,7 +67,7 @@ class Mutation:
         if lists is None:
             return nothing_measured(self, watch)
         texts = reference_texts(candidate, context.blobs)
-        language = context.language(candidate.environment.recipe.language)
+        language = context.language(candidate.workspace.recipe.language)
         variants = list(language.mutants(texts.before, texts.after))
         different = [variant for variant in variants if not variant.equivalent]
         equivalents = [variant for variant in variants if variant.equivalent]
@@ -125,10 +125,10 @@ class _Runner:
         self._candidate, self._lists, self._source, self._context = candidate, lists, source, context
         # Some tests pass only after others: one that fails alone with the reference notices nothing.
         reference = reference_tree(candidate, context.blobs)
-        alone = self._run(candidate.environment, reference, "reference alone", lists.fail_to_pass)
+        alone = self._run(candidate.workspace, reference, "reference alone", lists.fail_to_pass)
         failing = set(not_passing(alone, lists.fail_to_pass))
         self._alone = tuple(key for key in lists.fail_to_pass if key not in failing)
-        self._workspace = limited(candidate.environment, alone.cost.wall_s)
+        self._workspace = limited(candidate.workspace, alone.cost.wall_s)
 
     def tree(self, variant: Variant) -> Tree:
         """The whole solution that a mutant is."""
@@ -142,7 +142,7 @@ class _Runner:
             if noticed := not_passing(run, self._alone):
                 return Killed("time" if run.timed_out else "fail_to_pass", noticed[0])
         # The task's own limits: the whole suite may take far longer than the tests above, and none of them hung.
-        run = self._run(self._candidate.environment, tree, state, ())
+        run = self._run(self._candidate.workspace, tree, state, ())
         for by, keys in (("fail_to_pass", self._lists.fail_to_pass), ("pass_to_pass", self._lists.pass_to_pass)):
             if noticed := not_passing(run, keys):
                 return Killed("time" if run.timed_out else by, noticed[0])

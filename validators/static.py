@@ -32,9 +32,9 @@ class Static:
     ) -> Verdict:
         """FAIL on the first kind of finding that makes the candidate unusable; the rest is noted."""
         watch = Stopwatch()
-        start = context.blobs.get_tree(candidate.environment.tree)
-        hidden = context.blobs.get_tree(candidate.environment.hidden)
-        changes = context.blobs.get_tree(candidate.reference.changes)
+        start = context.blobs.get_tree(candidate.workspace.tree)
+        hidden = context.blobs.get_tree(candidate.workspace.hidden)
+        changes = context.blobs.get_tree(candidate.solution.changes)
         demanded = b"\n".join(context.blobs.get(entry.blob) for entry in hidden.entries)
         fatal = [*_instruction(candidate, demanded), *_queries(candidate), *_reference(candidate, start, changes)]
         for tree in (start, hidden, changes):
@@ -77,11 +77,11 @@ def _queries(candidate: Candidate) -> Iterator[Finding]:
 
 
 def _reference(candidate: Candidate, start: Tree, changes: Tree) -> Iterator[Finding]:
-    if not changes.entries and not candidate.reference.removed:
+    if not changes.entries and not candidate.solution.removed:
         yield Finding(rule="reference_empty", message="the reference changes nothing")
     for entry in changes.entries:
-        role = role_of(entry.path, candidate.environment.roles)
-        if role in (Role.TEST, Role.CONFIG) and entry.path not in candidate.environment.allowed:
+        role = role_of(entry.path, candidate.workspace.roles)
+        if role in (Role.TEST, Role.CONFIG) and entry.path not in candidate.workspace.allowed:
             yield Finding(rule="reference_changes_tests", message=f"a {role} file", where=entry.path)
         if start.by_path.get(entry.path) == entry:
             yield Finding(rule="reference_unchanged_file", message="equal to the start tree", where=entry.path)
@@ -96,4 +96,4 @@ def _links(tree: Tree, get: Callable[[str], bytes]) -> Iterator[Finding]:
 def _secrets(candidate: Candidate, trees: Sequence[Tree], context: Context) -> Iterator[Finding]:
     """Credentials in anything that would travel with the task, each place once."""
     for tree in trees:
-        yield from secrets_of_tree(tree, context.blobs.get, candidate.environment.roles)
+        yield from secrets_of_tree(tree, context.blobs.get, candidate.workspace.roles)

@@ -51,7 +51,7 @@ class Strictness:
         if lists is None:
             return nothing_measured(self, watch)
         texts = reference_texts(candidate, context.blobs)
-        language = context.language(candidate.environment.recipe.language)
+        language = context.language(candidate.workspace.recipe.language)
         proposed = list(language.rewrites(texts.before, texts.after))
         groups = together(each_kind_first(proposed), texts.after)
         chosen = [variant for group, _ in groups for variant in group]
@@ -111,7 +111,7 @@ class _Runner:
         return failing
 
     def _run(self, tree: Tree, state: str, repeat: int) -> TestRun:
-        run, workspace = self._context.run_tests, self._candidate.environment
+        run, workspace = self._context.run_tests, self._candidate.workspace
         return settled_run(lambda: run(workspace, tree, state, repeat, self._source), self._candidate.id)
 
 

@@ -21,11 +21,11 @@ _BATCH = 1000
 
 def roots_of(candidate: Candidate) -> tuple[list[str], list[str]]:
     """Digests a candidate names: (trees, plain contents)."""
-    environment = candidate.environment
-    trees = [environment.tree, environment.hidden, candidate.reference.changes]
+    environment = candidate.workspace
+    trees = [environment.tree, environment.hidden, candidate.solution.changes]
     if environment.recipe.site is not None:
         trees.append(environment.recipe.site)
-    return trees, [candidate.reference.patch]
+    return trees, [candidate.solution.patch]
 
 
 class CatalogBlobs:

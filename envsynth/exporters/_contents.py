@@ -44,7 +44,7 @@ def contents(tasks: Iterable[Task], blobs: BlobStore) -> Contents:
     """
     visible, hidden = set(), set()
     for task in tasks:
-        workspace, reference = task.candidate.environment, task.candidate.reference
+        workspace, reference = task.candidate.workspace, task.candidate.solution
         for digest in (workspace.tree, workspace.recipe.site):
             visible |= _closure(digest, blobs, task)
         hidden |= _closure(workspace.hidden, blobs, task) | _closure(reference.changes, blobs, task)
@@ -118,7 +118,7 @@ def licences(tasks: Iterable[Task], blobs: BlobStore) -> list[Licence]:
     for task in tasks:
         provenance = task.candidate.provenance
         with boundary(ExportError, "a licence text is missing", where=task.id):
-            tree = blobs.get_tree(task.candidate.environment.tree).by_path
+            tree = blobs.get_tree(task.candidate.workspace.tree).by_path
             for path in provenance.licence_files:
                 if path in tree:
                     name = f"licences/{provenance.lead.name}-{tree[path].blob[:8]}-{posixpath.basename(path)}"
@@ -130,7 +130,7 @@ def manifest(name: str, version: str, tasks: Sequence[Task], texts: Sequence[Lic
     """What the pack is, without the digests of its files."""
     environments: dict[str, JsonValue] = {}
     for task in tasks:
-        recipe = task.candidate.environment.recipe
+        recipe = task.candidate.workspace.recipe
         environments[recipe.digest()] = {"language": recipe.language, "interpreter": recipe.interpreter}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -157,7 +157,7 @@ def _task_line(task: Task) -> dict[str, JsonValue]:
         "strength": task.strength.document(),
         "source": provenance.lead.source,
         "base_commit": provenance.base_commit,
-        "environment": task.candidate.environment.recipe.digest(),
+        "environment": task.candidate.workspace.recipe.digest(),
     }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pydantic import Field, JsonValue
 
 from envsynth.models.base import SCHEMA_VERSION, Digest, Model, digest_of
+from envsynth.models.trajectory import Trajectory
 from envsynth.models.verifier import Budget, Verifier
 from envsynth.models.workspace import Workspace
+from envsynth.models.world import WorldRef
 
 
 class Lead(Model):
@@ -67,13 +69,37 @@ class Candidate(Model):
     schema_version: int = SCHEMA_VERSION
     instruction: str
     """What the agent is told."""
-    environment: Workspace
+    environment: Workspace | WorldRef = Field(discriminator="kind")
     verifier: Verifier
-    reference: Reference
+    reference: Reference | None = None
+    """For workspaces: the known solution. A world's is the trajectory `reference` of its panel."""
+    panel: tuple[Trajectory, ...] = ()
+    """Labelled trajectories that the generator proposes, with the outcomes it claims; validators play them."""
     budget: Budget = Budget()
     provenance: Provenance
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """For people and plug-ins; no core code reads it."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The environment of a code task. Raises TypeError for another kind."""
+        if not isinstance(self.environment, Workspace):
+            raise TypeError(f"{self.id} is no workspace task")
+        return self.environment
+
+    @property
+    def world(self) -> WorldRef:
+        """The environment of a world task. Raises TypeError for another kind."""
+        if not isinstance(self.environment, WorldRef):
+            raise TypeError(f"{self.id} is no world task")
+        return self.environment
+
+    @property
+    def solution(self) -> Reference:
+        """The known solution of a code task. Raises TypeError where there is none."""
+        if self.reference is None:
+            raise TypeError(f"{self.id} has no reference solution")
+        return self.reference
 
     @property
     def id(self) -> str:

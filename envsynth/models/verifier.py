@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
 from envsynth.models.base import Model
 
 
+class ChangedRow(Model):
+    """A row that the episode must have changed."""
+
+    key: tuple[JsonValue, ...]
+    """Values of the table's key columns."""
+    values: dict[str, JsonValue]
+    """New values by column; every changed column that is compared must be here."""
+
+
+def _changed(value: Any) -> Any:
+    """A mapping `key: {column: value}` as a list, for tables with one key column."""
+    if isinstance(value, Mapping):
+        return [{"key": [key], "values": values} for key, values in value.items()]
+    return value
+
+
+class TableChange(Model):
+    """What the episode must have done to one table; nothing else may have happened to it."""
+
+    added: tuple[dict[str, JsonValue], ...] = ()
+    """New rows, each by column; columns that are not named are not compared."""
+    changed: Annotated[tuple[ChangedRow, ...], BeforeValidator(_changed)] = ()
+    removed: tuple[tuple[JsonValue, ...], ...] = ()
+    """Keys of the rows that are gone."""
+
+
 class Check(Model):
-    """An executable end-state test: SQL over the episode database whose first value must be true."""
+    """An executable end-state test.
+
+    `sql`: a query over the episode database whose first value must be true. `diff` (worlds): the exact change from
+    the initial state, compared in this order: changed tables, counts, columns, values, answer. `invariants` (worlds):
+    none of the world's invariants is violated.
+    """
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     kind: Literal["sql", "diff", "invariants"] = "sql"
     sql: str = ""
     """For kind `sql`: one SELECT; NULL, zero and no row are false."""
+    expect: dict[str, TableChange] = Field(default_factory=dict)
+    """For kind `diff`: by table; tables that are not named must be unchanged, unless they are tolerated."""
+    answer: dict[str, JsonValue] | None = None
+    """For kind `diff`: the submitted answer by key; None: it is not compared."""
+
+    @model_validator(mode="after")
+    def _kind_fits(self) -> Check:
+        if (self.kind == "sql") != bool(self.sql):
+            raise ValueError(f"check {self.id}: SQL belongs to kind `sql`, and to no other")
+        if self.kind != "diff" and (self.expect or self.answer is not None):
+            raise ValueError(f"check {self.id}: only kind `diff` expects changes or an answer")
+        return self
 
 
 class CriterionClass(StrEnum):
@@ -50,6 +94,32 @@ class RewardSpec(Model):
     """`reward = gate × outcome`; the process score is reported beside it and never added."""
     gate: tuple[Literal["valid_transcript", "within_budget"], ...] = ("valid_transcript", "within_budget")
     """The gate is 1 when all of these hold, else 0."""
+
+
+class Utility(Model):
+    """A graded outcome: `(u - default) / (reference - default)`, clipped to [0, 1]; it counts where all checks hold.
+
+    Utilities are those that the reference policies realised, played through the task's own tools on its own tape.
+    """
+
+    sql: str
+    """One SELECT over the final state; larger is better."""
+    default: float
+    """Realised by the policy that believes what it is told at first sight."""
+    reference: float
+    """Realised by the policy that scores 1: the best that a player can do who knows what the agent may know."""
+    realised: dict[str, float] = Field(default_factory=dict)
+    """By policy: `oracle`, `bayes`, `default`, `idle`."""
+    expected: dict[str, float] = Field(default_factory=dict)
+    """Expectation over tapes by policy, where it is computable."""
+    hindsight: float | None = None
+    """The most that anyone could have got on this tape."""
+
+    @model_validator(mode="after")
+    def _orders(self) -> Utility:
+        if not self.reference > self.default:
+            raise ValueError("the reference must be better than the default")
+        return self
 
 
 class TestLists(Model):
@@ -93,6 +163,8 @@ class Budget(Model):
     """Tool calls."""
     command_s: float = Field(default=120.0, gt=0)
     """Wall seconds of one shell command."""
+    cost: float | None = Field(default=None, ge=0)
+    """Sum of the costs of a world's tools; a call that would exceed it is refused. None: unlimited."""
 
 
 class Verifier(Model):
@@ -101,6 +173,8 @@ class Verifier(Model):
     checks: tuple[Check, ...]
     rubric: tuple[Criterion, ...] = ()
     reward: RewardSpec = RewardSpec()
+    utility: Utility | None = None
+    """Graded outcome of a mechanism; None: the outcome is 1 where all checks hold."""
 
     @field_validator("checks")
     @classmethod

@@ -38,7 +38,7 @@ class Target(NamedTuple):
 
 def target_of(candidate: Candidate, tests: TestLists, blobs: BlobStore) -> Target:
     """A candidate as attacks see it."""
-    workspace = candidate.environment
+    workspace = candidate.workspace
     start, hidden = blobs.get_tree(workspace.tree), blobs.get_tree(workspace.hidden)
     host = _host(candidate, start, blobs)
 
@@ -68,8 +68,8 @@ def bare_name(key: str) -> str:
 
 def _host(candidate: Candidate, start: Tree, blobs: BlobStore) -> str:
     """The reference's own module where it exists at the start, else the package above it, else any source module."""
-    changes = blobs.get_tree(candidate.reference.changes)
-    touched = [*(entry.path for entry in changes.entries), *candidate.reference.removed]
+    changes = blobs.get_tree(candidate.solution.changes)
+    touched = [*(entry.path for entry in changes.entries), *candidate.solution.removed]
     # Modules come before packages' own files: nearly every test of a module imports it.
     modules = sorted((path for path in touched if _usable(path, start, candidate)), key=_rank)
     if modules:
@@ -101,4 +101,4 @@ def _is_python(path: str) -> bool:
 
 
 def _role(path: str, candidate: Candidate) -> Role:
-    return role_of(path, candidate.environment.roles)
+    return role_of(path, candidate.workspace.roles)

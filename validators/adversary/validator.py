@@ -108,10 +108,10 @@ def hurried(candidate: Candidate, earlier: Sequence[Verdict]) -> Candidate:
     No test takes longer than the longest run of all of them did.
     """
     longest = max((run.cost.wall_s for verdict in earlier for run in verdict.runs), default=None)
-    command = candidate.environment.command
+    command = candidate.workspace.command
     if longest is None or command.test_timeout_s <= (enough := max(MIN_TEST_S, SLOWER * math.ceil(longest))):
         return candidate
-    workspace = candidate.environment.model_copy(
+    workspace = candidate.workspace.model_copy(
         update={"command": command.model_copy(update={"test_timeout_s": enough})}
     )
     return candidate.model_copy(update={"environment": workspace})

@@ -37,16 +37,16 @@ class Guards:
     @cached_property
     def files(self) -> _Files:
         """The trees."""
-        workspace = self.candidate.environment
+        workspace = self.candidate.workspace
         return _Files(
             self.blobs.get_tree(workspace.tree),
             self.blobs.get_tree(workspace.hidden),
-            self.blobs.get_tree(self.candidate.reference.changes),
+            self.blobs.get_tree(self.candidate.solution.changes),
         )
 
     def role(self, path: str) -> Role:
         """What a path is to a solution."""
-        return role_of(path, self.candidate.environment.roles)
+        return role_of(path, self.candidate.workspace.roles)
 
     def text(self, tree: Tree, path: str) -> str | None:
         """A file's text; None where there is none or it is no text."""
@@ -89,7 +89,7 @@ class Guards:
     def packages(self) -> tuple[str, ...]:
         """Names that another copy of the project bears: the source's, and the top modules' that the fix is in."""
         names = {self.candidate.provenance.lead.name}
-        roots = [root for root in self.candidate.environment.command.roots if root != "."]
+        roots = [root for root in self.candidate.workspace.command.roots if root != "."]
         for change in self.changes:
             if self.role(change.path) is Role.SOURCE:
                 root = next((f"{root}/" for root in roots if change.path.startswith(f"{root}/")), "")

@@ -87,8 +87,8 @@ class Probe:
     def _surroundings(self, player: _Player, backend: str, *, isolates: bool) -> Seen:
         """What is the same for every task of a project in an environment, looked at once."""
         candidate, environment = self.guards.candidate, player.environment
-        variables = [list(pair) for pair in candidate.environment.command.variables]
-        key = digest_of([_script("surroundings"), candidate.environment.recipe.digest(), backend, variables,
+        variables = [list(pair) for pair in candidate.workspace.command.variables]
+        key = digest_of([_script("surroundings"), candidate.workspace.recipe.digest(), backend, variables,
                          list(environment.parts), list(self.guards.packages)])  # fmt: skip
         text = self.context.remember(
             "leakage-surroundings", key, lambda: json.dumps(player.surroundings(self.guards.packages))

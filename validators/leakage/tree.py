@@ -118,7 +118,7 @@ def _secret_entries(guards: Guards) -> list[TreeEntry]:
     """Files of the fix and of the changed tests whose content an agent must not have."""
     files = guards.files
     start = files.start.by_path
-    moved = {start[path].blob for path in guards.candidate.reference.removed if path in start}
+    moved = {start[path].blob for path in guards.candidate.solution.removed if path in start}
     fix = [entry for entry in files.changes.entries if entry != start.get(entry.path)]
     return [entry for entry in (*fix, *guards.changed_tests) if entry.size > _SMALL and entry.blob not in moved]
 
@@ -128,7 +128,7 @@ def _equal_files(guards: Guards) -> Iterator[Finding]:
 
     This is also what a pack gives to an agent: no digest of its hidden part may be in the visible part.
     """
-    site = guards.candidate.environment.recipe.site
+    site = guards.candidate.workspace.recipe.site
     visible = [*guards.files.start.entries, *(guards.blobs.get_tree(site).entries if site else ())]
     places = {entry.blob: entry.path for entry in visible}
     for entry in _secret_entries(guards):
@@ -139,7 +139,7 @@ def _equal_files(guards: Guards) -> Iterator[Finding]:
                 message=f"the same content as {entry.path} of the {'solution' if fix else 'hidden tests'}",
                 where=places[entry.blob],
             )
-    visible_blobs = {guards.candidate.reference.patch, guards.candidate.reference.changes} & places.keys()
+    visible_blobs = {guards.candidate.solution.patch, guards.candidate.solution.changes} & places.keys()
     for blob in visible_blobs:
         yield Finding(rule="fixed_file_visible", message="the solution's patch or file list", where=places[blob])
 

@@ -66,7 +66,7 @@ class Leakage:
 def _fingerprint(guards: Guards) -> JsonValue:
     text = {change.path for change in guards.changes}
     binary = {entry.path: entry.blob for entry in guards.files.changes.entries if entry.path not in text}
-    made = fingerprint(guards.changes, guards.candidate.reference, binary)
+    made = fingerprint(guards.changes, guards.candidate.solution, binary)
     return {"patch": made.patch, "symbols": list(made.symbols), "sketch": list(made.sketch)}
 
 

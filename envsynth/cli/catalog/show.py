@@ -35,7 +35,7 @@ def show(
     with Catalog.open(catalog_path(catalog), read_only=True) as opened:
         outcome = opened.outcome(task)
         candidate = outcome.candidate
-        content = b"" if candidate is None else opened.blobs.get(candidate.reference.patch)
+        content = b"" if candidate is None else opened.blobs.get(candidate.solution.patch)
     if json:
         print_json(outcome.document())
     elif patch:
@@ -74,7 +74,7 @@ def _candidate(candidate: Candidate, patch_bytes: int, everything: bool) -> None
     heading("instruction")
     typer.echo(clean(candidate.instruction))
     heading("environment")
-    recipe, command = candidate.environment.recipe, candidate.environment.command
+    recipe, command = candidate.workspace.recipe, candidate.workspace.command
     _field(
         "recipe",
         f"{recipe.language} {recipe.interpreter}, {len(recipe.requirements)} distributions as of {recipe.newest}",
