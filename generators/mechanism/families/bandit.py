@@ -1,0 +1,278 @@
+"""`bandit`: Bernoulli arms with unknown rates, a fixed number of pulls, and suppliers' claims that mislead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import ClassVar
+
+from envsynth.generators.mechanism.contract import Fact, Family, Grid, Look, Player, Policy, Presentation
+from envsynth.models import Column, Each, Guard, Parameter, Table, Tool, World
+
+_STEP = 20
+"""Rates are multiples of 1/20, so that they are stated exactly."""
+_SIZES = {1: (2, 12), 2: (2, 20), 3: (3, 18), 4: (3, 24), 5: (4, 24)}
+"""Arms and pulls by level."""
+
+
+@dataclass(frozen=True)
+class Bandit:
+    """Parameters."""
+
+    rates: tuple[int, ...]
+    """True chance of each arm, in twentieths."""
+    claims: tuple[int, ...]
+    """What is said of each arm, in twentieths."""
+    pulls: int
+    pay: int
+    """Minor units that a success earns."""
+
+
+@dataclass(frozen=True)
+class Pulls:
+    """Tape: whether the k-th pull of each arm succeeds."""
+
+    successes: tuple[tuple[int, ...], ...]
+
+
+class BanditFamily(Family[Bandit, Pulls]):
+    """Finite-horizon Bernoulli bandit with uniform priors."""
+
+    name: ClassVar[str] = "bandit"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Bernoulli bandit with a fixed number of pulls"
+    kin: ClassVar[str] = "search"
+    sources: ClassVar[tuple[str, ...]] = (
+        "Bradt, Johnson and Karlin 1956, On sequential designs for maximizing the sum of n observations",
+        "Berry and Fristedt 1985, Bandit Problems: Sequential Allocation of Experiments",
+    )
+
+    def sample(self, level: int, rng: Random, unit: int) -> Bandit:
+        """The claims favour an arm that is not the best; the best arm leads the claimed one by at least 3/20."""
+        arms, pulls = _SIZES[level]
+        while True:
+            rates = tuple(rng.randint(3, 17) for _ in range(arms))
+            claims = tuple(min(19, max(1, rate + rng.randint(-3, 6))) for rate in rates)
+            best, praised = max(range(arms), key=rates.__getitem__), max(range(arms), key=claims.__getitem__)
+            if rates[best] - rates[praised] >= 3 and rates.count(rates[best]) == 1 and claims.count(max(claims)) == 1:
+                return Bandit(rates, claims, pulls, unit * rng.randint(2, 9))
+
+    def tape(self, parameters: Bandit, rng: Random) -> Pulls:
+        """One draw an arm and pull."""
+        return Pulls(
+            tuple(
+                tuple(int(rng.randrange(_STEP) < rate) for _ in range(parameters.pulls)) for rate in parameters.rates
+            )
+        )
+
+    def labels(self, parameters: Bandit) -> int:
+        """One an arm."""
+        return len(parameters.rates)
+
+    def world(self, parameters: Bandit, tape: Pulls, look: Look) -> World:
+        """Interactive: `view`, `pull`. Written: `submit` with a list of arms."""
+        arms = range(len(parameters.rates))
+        return World(
+            id="bandit",
+            clock=look.clock,
+            tables=_tables(look.presentation),
+            rows={
+                "state": ((parameters.pulls, 0),),
+                "arms": tuple((arm, look.labels[arm], parameters.claims[arm] / _STEP) for arm in arms),
+                "theta": tuple((arm, parameters.rates[arm] / _STEP) for arm in arms),
+                "tape": tuple((arm, k + 1, tape.successes[arm][k]) for arm in arms for k in range(parameters.pulls)),
+            },
+            tools=_tools(parameters, look.presentation),
+            over="SELECT pulls_left = 0 FROM state",
+        )
+
+    def utility(self, parameters: Bandit) -> str:
+        """What was earned."""
+        return "SELECT earned FROM state"
+
+    def policies(self, parameters: Bandit, presentation: Presentation) -> Mapping[str, Policy]:
+        """The oracle pulls the best arm; the default the praised one, with every other pull spread evenly."""
+        best = max(range(len(parameters.rates)), key=parameters.rates.__getitem__)
+        found = {
+            "oracle": _sequence([best] * parameters.pulls, presentation),
+            "default": _sequence(_default_arms(parameters), presentation),
+        }
+        if presentation is Presentation.HIDDEN:
+            found["bayes"] = _bayes(parameters)
+        return found
+
+    def attacks(self, parameters: Bandit, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
+        """Trust the claims; stay with one arm that is not the best; one after the other."""
+        arms, pulls = range(len(parameters.rates)), parameters.pulls
+        best = max(arms, key=parameters.rates.__getitem__)
+        praised = max(arms, key=parameters.claims.__getitem__)
+        constant = rng.choice([arm for arm in arms if arm != best])
+        return {
+            "greedy": _sequence([praised] * pulls, presentation),
+            "constant": _sequence([constant] * pulls, presentation),
+            "no_probing": _sequence([arm % len(arms) for arm in range(pulls)], presentation),
+        }
+
+    def solved(self, parameters: Bandit, tape: Pulls) -> float:
+        """Successes of the best arm's first pulls."""
+        best = max(range(len(parameters.rates)), key=parameters.rates.__getitem__)
+        return parameters.pay * sum(tape.successes[best])
+
+    def expected(self, parameters: Bandit) -> Mapping[str, float]:
+        """`bayes` is the expectation under the player's own uniform prior, as the belief programme values it."""
+        pay, rates = parameters.pay / _STEP, parameters.rates
+        return {
+            "oracle": pay * parameters.pulls * max(rates),
+            "bayes": parameters.pay * belief_value(((0, 0),) * len(rates), parameters.pulls),
+            "default": pay * sum(rates[arm] for arm in _default_arms(parameters)),
+            "idle": 0.0,
+        }
+
+    def hindsight(self, parameters: Bandit, tape: Pulls) -> float:
+        """The best split of the pulls, arms' successes known in advance."""
+        best = [0]
+        for successes in tape.successes:
+            gained = [0]
+            for success in successes:
+                gained.append(gained[-1] + success)
+            best = [
+                max(best[used] + gained[total - used] for used in range(max(0, total - len(successes)), total + 1)
+                    if used < len(best))
+                for total in range(parameters.pulls + 1)
+            ]  # fmt: skip
+        return float(parameters.pay * best[parameters.pulls])
+
+    def facts(self, parameters: Bandit, presentation: Presentation) -> Mapping[str, Fact]:
+        """Pulls, pay, number of arms; in `written` the rates too."""
+        facts: dict[str, Fact] = {
+            "pulls": parameters.pulls, "pay": parameters.pay, "arms": len(parameters.rates),
+            "last_arm": len(parameters.rates) - 1,
+        }  # fmt: skip
+        if presentation is Presentation.WRITTEN:
+            rows = tuple((arm, claim / _STEP, rate / _STEP)
+                         for arm, (claim, rate) in enumerate(zip(parameters.claims, parameters.rates, strict=True)))  # fmt: skip
+            facts["rates"] = Grid(("arm", "claimed", "p"), rows)
+        return facts
+
+    def turns(self, parameters: Bandit, presentation: Presentation) -> int:
+        """Every pull, and a look before each."""
+        return 5 if presentation is Presentation.WRITTEN else 2 * parameters.pulls + 10
+
+
+def _tables(presentation: Presentation) -> tuple[Table, ...]:
+    number = {"type": "integer"}
+    return (
+        Table(name="state", columns=(Column(name="pulls_left", **number), Column(name="earned", **number))),
+        Table(
+            name="arms",
+            columns=(
+                Column(name="arm", role="key", **number),
+                Column(name="label", type="text"),
+                Column(name="claimed", type="real", decimals=2),
+            ),
+        ),
+        Table(
+            name="pulls",
+            columns=(
+                Column(name="id", role="key", **number),
+                Column(name="arm", **number),
+                Column(name="paid", **number),
+            ),
+        ),
+        Table(
+            name="theta",
+            hidden=presentation is not Presentation.REVEALED,
+            columns=(Column(name="arm", role="key", **number), Column(name="p", type="real", decimals=2)),
+        ),
+        Table(
+            name="tape",
+            hidden=True,
+            columns=(Column(name="arm", **number), Column(name="k", **number), Column(name="pays", **number)),
+        ),
+    )
+
+
+def _tools(parameters: Bandit, presentation: Presentation) -> tuple[Tool, ...]:
+    arm = Parameter(name="arm", type="integer", minimum=0, maximum=len(parameters.rates) - 1)
+    guards = (Guard(sql="SELECT pulls_left > 0 FROM state", error="there is no {pull} left"),)
+    effects = (
+        "INSERT INTO pulls(arm, paid) SELECT :arm, t.pays FROM tape t"
+        " WHERE t.arm = :arm AND t.k = 1 + (SELECT count(*) FROM pulls WHERE arm = :arm)",
+        "UPDATE state SET pulls_left = pulls_left - 1,"
+        f" earned = earned + {parameters.pay} * (SELECT paid FROM pulls ORDER BY id DESC LIMIT 1)",
+    )
+    if presentation is Presentation.WRITTEN:
+        plan = Parameter(name="plan", type="string")
+        each = Each(parameter="plan", fields=(arm,), maximum=parameters.pulls)
+        return (Tool(name="submit", kind="submit", parameters=(plan,), each=each, guards=guards, effects=effects),)
+    tools = [
+        Tool(name="view", kind="read",
+             result="SELECT s.pulls_left, s.earned, a.arm, a.label, a.claimed FROM state s CROSS JOIN arms a"
+                    " ORDER BY a.arm"),
+        Tool(name="pull", kind="write", parameters=(arm,), guards=guards, effects=effects, shape="row",
+             result="SELECT p.arm, p.paid, s.pulls_left, s.earned FROM pulls p CROSS JOIN state s"
+                    " ORDER BY p.id DESC LIMIT 1"),
+    ]  # fmt: skip
+    if presentation is Presentation.REVEALED:
+        tools.append(Tool(name="rates", kind="read", result="SELECT arm, p FROM theta ORDER BY arm"))
+    return tuple(tools)
+
+
+def _default_arms(parameters: Bandit) -> list[int]:
+    praised = max(range(len(parameters.rates)), key=parameters.claims.__getitem__)
+    return [praised if k % 2 == 0 else (k // 2) % len(parameters.rates) for k in range(parameters.pulls)]
+
+
+def _sequence(arms: list[int], presentation: Presentation) -> Policy:
+    def play(player: Player) -> None:
+        if presentation is Presentation.WRITTEN:
+            player.call("submit", plan=json.dumps([{"arm": arm} for arm in arms]))
+            return
+        for arm in arms:
+            player.call("pull", arm=arm)
+
+    return play
+
+
+def _bayes(parameters: Bandit) -> Policy:
+    """Maximise the expected sum under independent uniform priors."""
+
+    def play(player: Player) -> None:
+        counts = [(0, 0)] * len(parameters.rates)
+        for left in range(parameters.pulls, 0, -1):
+            arm = best_arm(tuple(counts), left)
+            wins, losses = counts[arm]
+            paid = player.call("pull", arm=arm)["paid"]
+            counts[arm] = (wins + paid, losses + 1 - paid)
+
+    return play
+
+
+Belief = tuple[tuple[int, int], ...]
+"""Successes and failures of each arm."""
+
+
+def _value_of(belief: Belief, arm: int, left: int) -> float:
+    wins, losses = belief[arm]
+    chance = (wins + 1) / (wins + losses + 2)
+    win = (*belief[:arm], (wins + 1, losses), *belief[arm + 1 :])
+    lose = (*belief[:arm], (wins, losses + 1), *belief[arm + 1 :])
+    return chance * (1 + belief_value(win, left - 1)) + (1 - chance) * belief_value(lose, left - 1)
+
+
+def belief_value(belief: Belief, left: int) -> float:
+    """Expected successes of the best play from a belief; arms are exchangeable, so beliefs are sorted."""
+    return 0.0 if left == 0 else _sorted_value(tuple(sorted(belief)), left)
+
+
+@lru_cache(maxsize=None)
+def _sorted_value(belief: Belief, left: int) -> float:
+    return max(_value_of(belief, arm, left) for arm in range(len(belief)))
+
+
+def best_arm(belief: Belief, left: int) -> int:
+    """The arm that the best play pulls; the first of equals."""
+    return max(range(len(belief)), key=lambda arm: (round(_value_of(belief, arm, left), 12), -arm))
