@@ -15,13 +15,15 @@ import secrets
 import shutil
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import SandboxError, boundary, disk_full
 from .contract import JSON, Backend, ExecResult, Limits, Mount, Sandbox, SandboxSpec
-from .recipe import environment_covers, environment_mounts, environment_variables, look_closely
+from .plugincode import MAX_BYTES, keep_plugin_code
+from .recipe import ENVIRONMENT, environment_covers, environment_mounts, environment_variables, look_closely
 from .testkeys import normalised_key
 from .testreport import REPORT_BYTES, Parsed, TestResult, merged, parse_report, read_report
 
@@ -36,6 +38,8 @@ RESTARTS = 5
 """So many tests of a run may end the test process; the run goes on after each without it."""
 TEST_S = 60.0
 PROCESSES = 512
+COMPILED = "compiled"
+COMPILER_BYTES = 2**31
 OUTPUT_BYTES = 2**20
 
 
@@ -90,6 +94,8 @@ def run_tests(  # noqa: PLR0913  # the three places of content (layers, files, r
     """
     place = _Place(backend, environment, tuple(layers), files or {}, tuple(removed), scratch)
     which = _Which(collect_only, tuple(select))
+    if command["runner"] == "pytest":
+        keep_plugin_code(environment, lambda: _compiled(place))
     report, running = _run_once(place, command, which)
     for _ in range(RESTARTS):
         left = float(command["timeout_s"]) - report.wall_s
@@ -111,6 +117,19 @@ class _Place(NamedTuple):
     files: Mapping[str, tuple[bytes, str]]
     removed: tuple[str, ...]
     scratch: Path | None
+
+    def spec(self, layers: tuple[Path, ...], report: Path) -> SandboxSpec:
+        """A sandbox with the environment, the harness and an empty report file."""
+        return SandboxSpec(
+            layers=layers,
+            mounts=(
+                *environment_mounts(self.environment),
+                Mount(Path(__file__).parent / "harness", HARNESS),
+                Mount(report, REPORT, writable=True, max_bytes=REPORT_BYTES),
+            ),
+            covered=environment_covers(self.environment),
+            scratch=self.scratch,
+        )
 
 
 class _Which(NamedTuple):
@@ -141,17 +160,7 @@ def _in_a_sandbox(place: _Place, command: JSON, nonce: str, which: _Which) -> tu
         file = Path(folder, "report.jsonl")
         file.touch()
         upper = _lay(place.files, Path(folder, "files"))
-        spec = SandboxSpec(
-            layers=(*place.layers, *upper),
-            mounts=(
-                *environment_mounts(place.environment),
-                Mount(Path(__file__).parent / "harness", HARNESS),
-                Mount(file, REPORT, writable=True, max_bytes=REPORT_BYTES),
-            ),
-            covered=environment_covers(place.environment),
-            scratch=place.scratch,
-        )
-        sandbox = place.backend.open(spec)
+        sandbox = place.backend.open(place.spec((*place.layers, *upper), file))
         try:
             for path in place.removed:
                 if path not in place.files:
@@ -160,6 +169,25 @@ def _in_a_sandbox(place: _Place, command: JSON, nonce: str, which: _Which) -> tu
         finally:
             sandbox.close()
         return result, read_report(file)
+
+
+def _compiled(place: _Place) -> Iterator[tuple[str, bytes]]:
+    """What pytest compiles of the environment where there is nothing to test: path in the environment, content."""
+    command = {"runner": "pytest", "targets": [], "roots": ["."], "timeout_s": TEST_S, "memory_bytes": COMPILER_BYTES}
+    with tempfile.TemporaryDirectory(prefix="tests-", dir=place.scratch) as folder:
+        file = Path(folder, "report.jsonl")
+        file.touch()
+        with boundary(SandboxError, "the tests could not be started", where=str(place.environment)):
+            sandbox = place.backend.open(place.spec((), file))
+            try:
+                _execute(sandbox, command, secrets.token_hex(16), _Which(False, ()), compiled=COMPILED)
+                inside = COMPILED + sandbox.path(ENVIRONMENT) + "/"
+                changed = [path for path, kind in sandbox.changes() if kind == "present" and path.startswith(inside)]
+                for path in changed:
+                    with suppress(ValueError, FileNotFoundError):  # no byte code has such a shape
+                        yield path.removeprefix(inside), sandbox.read_changed(path, max_bytes=MAX_BYTES)[0]
+            finally:
+                sandbox.close()
 
 
 def _require_room(folder: Path) -> None:
@@ -205,8 +233,8 @@ def _lay(files: Mapping[str, tuple[bytes, str]], folder: Path) -> tuple[Path, ..
     return (folder,)
 
 
-def _execute(sandbox: Sandbox, command: JSON, nonce: str, which: _Which) -> ExecResult:
-    """Start the harness in the workspace."""
+def _execute(sandbox: Sandbox, command: JSON, nonce: str, which: _Which, compiled: str = "") -> ExecResult:
+    """Start the harness in the workspace; `compiled`: where in it pytest's byte code is kept, if anywhere."""
     config = {
         "nonce": nonce,
         "report": sandbox.path(REPORT),
@@ -219,6 +247,7 @@ def _execute(sandbox: Sandbox, command: JSON, nonce: str, which: _Which) -> Exec
         "select": list(which.select),
         "skip": list(which.settled),
         "test_s": float(command.get("test_timeout_s", TEST_S)),
+        "compiled": sandbox.path(compiled) if compiled else "",
     }
     variables = environment_variables(sandbox, command)
     # The project's folders reach the import path only after the harness is ready; it sets this for its children.

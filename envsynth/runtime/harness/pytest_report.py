@@ -151,4 +151,7 @@ def run(config: Any, channel: Channel, workspace: str) -> int:
         arguments += ["--collect-only", "-qq"]
     arguments += sorted({name.partition("::")[0] for name in config["select"]}) or list(config["targets"])
     sys.argv = [os.path.join(os.path.dirname(sys.executable), "pytest"), *arguments]
+    if config["compiled"]:
+        # Where an interpreter is too old to know the prefix, the environment is read-only and nothing is kept.
+        sys.pycache_prefix, sys.dont_write_bytecode = config["compiled"], False
     return int(pytest.main(arguments, plugins=[Reporter(channel, config)]))

@@ -19,7 +19,7 @@ def run(config: dict[str, Any], package: str) -> int:
 
     Args:
         config: `nonce`, `report` (path), `runner`, `targets`, `arguments`, `roots`, `modules`, `collect_only`,
-            `select`, `skip`, `test_s`.
+            `select`, `skip`, `test_s`, `compiled` (folder that pytest's byte code is kept in; empty: nowhere).
         package: name this package was imported under; it is taken out of `sys.modules` again.
 
     Returns:
