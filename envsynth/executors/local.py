@@ -1,18 +1,12 @@
-"""Work units in a pool of processes on this machine."""
+"""Work units in processes on this machine."""
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import wait
 
 from envsynth.errors import EnvsynthError
-
-_PR_SET_PDEATHSIG = 1
+from envsynth.executors._worker import Work, Worker, WorkerDied
 
 Result = tuple[str, str | EnvsynthError]
 
@@ -20,14 +14,14 @@ Result = tuple[str, str | EnvsynthError]
 class LocalExecutor:
     """At most `jobs` units at once; with one job everything runs in this process.
 
-    A worker that dies (out of memory, killed) takes down only the units that were in flight: each of those is run
-    once more alone, and only a unit whose worker dies again ends as an error.
+    A worker that dies (out of memory, killed) takes down only the unit it was given: that one is run once more when
+    nothing else runs, and ends as an error only if its worker dies again.
     """
 
     def __init__(self, jobs: int) -> None:
         self.jobs = max(1, jobs)
 
-    def map(self, work: Callable[[str], str], units: Sequence[str]) -> Iterator[Result]:
+    def map(self, work: Work, units: Sequence[str]) -> Iterator[Result]:
         """Yield (unit, result or error) as each ends.
 
         Raises:
@@ -37,65 +31,79 @@ class LocalExecutor:
             for unit in units:
                 yield unit, _call(work, unit)
             return
-        suspects: list[str] = []
-        queue = list(reversed(units))
-        while queue:
-            with _pool(min(self.jobs, len(queue))) as pool:
-                yield from self._drain(pool, work, queue, suspects)
-        for unit in suspects:
-            with _pool(1) as pool:
-                try:
-                    yield unit, pool.submit(_call, work, unit).result()
-                except BrokenProcessPool:
-                    yield unit, _died()
+        crew = _Crew(work, units, self.jobs)
+        yield from crew.run()
+        for unit in crew.lost:
+            alone = _Crew(work, [unit], 1)
+            yield from alone.run()
+            if alone.lost:
+                yield unit, _died()
 
-    def _drain(
-        self, pool: ProcessPoolExecutor, work: Callable[[str], str], queue: list[str], suspects: list[str]
-    ) -> Iterator[Result]:
-        """Run units from the queue's end until it is empty or a worker died."""
-        flying: dict[Future[str | EnvsynthError], str] = {}
+
+class _Crew:
+    """Workers that share a list of units."""
+
+    def __init__(self, work: Work, units: Sequence[str], size: int) -> None:
+        self.lost: list[str] = []
+        """Units whose worker died."""
+        self._work = work
+        self._queue = list(reversed(units))
+        self._size = size
+        self._idle: list[Worker] = []
+        self._busy: list[Worker] = []
+        self._gone: list[Worker] = []
+
+    def run(self) -> Iterator[Result]:
+        """Yield what becomes of each unit that is not lost."""
         try:
-            while queue or flying:
-                while queue and len(flying) < self.jobs:
-                    # Taken from the queue only once it flies: a pool that broke meanwhile refuses it.
-                    flying[pool.submit(_call, work, queue[-1])] = queue[-1]
-                    queue.pop()
-                for future in wait(flying, return_when=FIRST_COMPLETED).done:
-                    result = future.result()
-                    yield flying.pop(future), result
-        except BrokenProcessPool:
-            suspects.extend(unit for unit in flying.values())
-        except BaseException:
-            _kill(pool)
-            raise
+            while self._hand_out():
+                ready = wait([worker.channel for worker in self._busy])
+                for worker in [one for one in self._busy if one.channel in ready]:
+                    try:
+                        answer = worker.answer()
+                    except WorkerDied:
+                        self._move(worker, self._gone)
+                        self.lost.append(worker.unit)
+                        continue
+                    self._move(worker, self._idle)
+                    yield worker.unit, answer
+        finally:
+            self._disband()
+
+    def _hand_out(self) -> bool:
+        """Keep everyone busy; whether anyone is."""
+        while self._queue and len(self._busy) < self._size:
+            worker = self._idle.pop() if self._idle else Worker()
+            self._busy.append(worker)
+            try:
+                worker.give(self._work, self._queue[-1])
+            except WorkerDied:
+                self._move(worker, self._gone)
+                if worker.unit:  # it died after its last unit, and so not of this one
+                    continue
+                self.lost.append(self._queue[-1])
+            self._queue.pop()
+        return bool(self._busy)
+
+    def _move(self, worker: Worker, where: list[Worker]) -> None:
+        self._busy.remove(worker)
+        where.append(worker)
+
+    def _disband(self) -> None:
+        everyone = [*self._busy, *self._idle, *self._gone]
+        for worker in self._busy:
+            worker.kill()
+        for worker in everyone:
+            worker.dismiss()
+        for worker in everyone:
+            worker.join()
 
 
-def _call(work: Callable[[str], str], unit: str) -> str | EnvsynthError:
+def _call(work: Work, unit: str) -> str | EnvsynthError:
     try:
         return work(unit)
     except EnvsynthError as error:
         return error
-
-
-def _pool(size: int) -> ProcessPoolExecutor:
-    # Spawned, not forked: a forked child would share the catalog's open file and its threads' locks.
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(size, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),))
-
-
-def _start_worker(parent: int) -> None:
-    # Ctrl-C is the parent's to handle; a killed parent must not leave workers behind.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before this could be asked for
-        os._exit(1)
-
-
-def _kill(pool: ProcessPoolExecutor) -> None:
-    """End the workers at once; their sandboxes die with them."""
-    for process in list((pool._processes or {}).values()):
-        process.kill()
-    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _died() -> EnvsynthError:

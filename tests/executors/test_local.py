@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
 
 from envsynth.errors import ConfigError, EnvsynthError, SandboxUnavailable
-from envsynth.executors import LocalExecutor, make_executor
+from envsynth.executors import LocalExecutor, local, make_executor
+from envsynth.executors._worker import Worker, WorkerDied
 
 
 def shout(unit: str) -> str:
@@ -32,6 +34,14 @@ def die_once(unit: str) -> str:
     return "survived"
 
 
+def enlarge(unit: str) -> str:
+    return unit * 2**22
+
+
+def leave(unit: str) -> str:
+    raise SystemExit(unit)
+
+
 def defect(unit: str) -> str:
     raise ZeroDivisionError(unit)
 
@@ -49,8 +59,15 @@ def test_our_errors_are_results(jobs: int) -> None:
 
 
 def test_a_defect_is_not_hidden() -> None:
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as caught:
         list(LocalExecutor(2).map(defect, ["a", "b"]))
+    assert "raise ZeroDivisionError(unit)" in "".join(caught.value.__notes__)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_unit_that_leaves_is_a_defect_too() -> None:
+    with pytest.raises(SystemExit):
+        list(LocalExecutor(2).map(leave, ["a", "b"]))
 
 
 def test_a_dying_worker_takes_only_its_own_unit(tmp_path: Path) -> None:
@@ -78,6 +95,41 @@ def test_a_pool_that_breaks_between_two_units_loses_none() -> None:
             for worker in workers:
                 worker.join()
     assert sorted(results) == units
+
+
+def test_a_worker_killed_in_the_middle_of_its_answer_is_not_waited_for() -> None:
+    worker = Worker()
+    worker.give(enlarge, "x")
+    assert wait([worker.channel])  # it has begun to answer, with more than a channel holds
+    worker.kill()
+    with pytest.raises(WorkerDied):
+        worker.answer()
+    with pytest.raises(WorkerDied):
+        worker.give(shout, "next")
+    worker.dismiss()
+    worker.join()
+
+
+def test_workers_that_die_while_another_is_started_cost_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Deadly(Worker):
+        def __init__(self) -> None:
+            for other in multiprocessing.active_children():
+                other.kill()
+                other.join()
+            super().__init__()
+
+    monkeypatch.setattr(local, "Worker", Deadly)
+    results = list(LocalExecutor(2).map(enlarge, ["a", "b"]))
+    assert sorted(results) == [(unit, unit * 2**22) for unit in "ab"]
+    assert multiprocessing.active_children() == []
+
+
+def test_what_is_given_up_ends_its_workers() -> None:
+    results = LocalExecutor(2).map(shout, [f"unit{number}" for number in range(20)])
+    next(results)
+    assert multiprocessing.active_children()
+    results.close()  # type: ignore[attr-defined]
+    assert multiprocessing.active_children() == []
 
 
 def test_an_unknown_executor_is_a_configuration_error() -> None:
