@@ -147,6 +147,13 @@ class Family(ABC, Generic[P, T]):
     def facts(self, parameters: P, presentation: Presentation) -> Mapping[str, Fact]:
         """Numbers for the texts, by name: those that everybody is told, and in `written` all of them."""
 
+    def variant(self, parameters: P) -> str:
+        """Which of the family's texts hold: a text `KEY.VARIANT` (`rules.rank`, `tool.look.rank`) stands before `KEY`.
+
+        Empty where the family has one wording for all its levels.
+        """
+        return ""
+
     @abstractmethod
     def turns(self, parameters: P, presentation: Presentation) -> int:
         """Calls that an episode may have: generous for any sensible play."""
@@ -167,4 +174,5 @@ class Skin:
     """Names of things; enough for the largest level."""
     texts: Mapping[str, str]
     """`opening`, `rules`, `goal`, `hidden`, `revealed`, `written`: parts of the instruction; `tool.NAME` and
-    `parameter.NAME`: descriptions by neutral name. The family's own stand where a skin has none."""
+    `parameter.NAME`: descriptions by neutral name. The family's own stand where a skin has none, and any of them
+    may be said apart for a `Family.variant`, as `rules.VARIANT`."""
