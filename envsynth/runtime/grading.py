@@ -82,6 +82,8 @@ def measure(run: Run, lists: JSON, controls: Sequence[ControlRun], *, quick: boo
         controls: the runs that this grading has drawn.
         quick: as for `WorkspaceEpisode.grade`; what did not run is then absent.
     """
+    if quick:
+        controls = sorted(controls, key=lambda control: _demanded_failures(control, lists))
     proven: list[TestReport] = []
     for control in controls:
         proven.append(run(control.files, control.select))
@@ -98,6 +100,16 @@ def measure(run: Run, lists: JSON, controls: Sequence[ControlRun], *, quick: boo
             return Measured(report, tests, rows_of(controls, ()))
     report = run({}, ())
     return Measured(report, test_rows(lists, report), rows_of(controls, proven))
+
+
+def _demanded_failures(control: ControlRun, lists: JSON) -> int:
+    """How many fail-to-pass tests a run changes; the order by it, where the first unmet run decides.
+
+    Who does not pass the true tests is found out by the first run then. It makes nothing harder for an attack: one that
+    makes use of earlier runs knows that those came first that tell the most.
+    """
+    wanted = frozenset((lists or {}).get("fail_to_pass", ()))
+    return sum(expected == "failed" and key in wanted for key, expected in control.expected.items())
 
 
 def open_database(evidence: Evidence) -> EpisodeDatabase:

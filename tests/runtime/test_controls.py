@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envsynth.runtime.controls import changed_file, met, plan, rows_of
+from envsynth.runtime.grading import measure
 from envsynth.runtime.play import play
 from envsynth.runtime.testrun import TestReport as Report
 from envsynth.runtime.testrun import TestResult as Result
@@ -82,6 +83,30 @@ def test_a_test_that_disappears_has_not_failed() -> None:
     assert not any(met(row) for row in rows)
     assert {row.after for row in rows_of(runs, [])} == {"not run"}
     assert not any(met(row) for row in rows_of(runs, []))
+
+
+@pytest.mark.parametrize("functions", [1, 2, 4, 9])
+def test_a_quick_grading_asks_first_what_the_idle_cannot_pass(functions: int) -> None:
+    keys = [f"t.py::test_{number}" for number in range(functions)]
+    controls, lists = [control(key) for key in keys], {"fail_to_pass": keys, "pass_to_pass": []}
+    lengths = {False: 0, True: 0}
+    for seed in range(50):
+        for quick in lengths:
+            asked: list[tuple[str, ...]] = []
+
+            def run(files: dict[str, bytes], select: tuple[str, ...], asked: list[tuple[str, ...]] = asked) -> Report:
+                asked.append(tuple(select))
+                return report(**dict.fromkeys(keys, "failed"))
+
+            drawn_runs = plan(controls, lists, lambda _: b"old\n", random.Random(seed))
+            measured = measure(run, lists, drawn_runs, quick=quick)
+            assert not all(met(row) for row in measured.controls)
+            lengths[quick] += len(asked)
+            # A whole grading keeps the secret order, and ends with the true tests.
+            assert quick or asked[-1] == ()
+            assert not quick or len(measured.controls) == sum(len(one.expected) for one in drawn_runs)
+    assert lengths[True] == 50
+    assert lengths[False] >= 100
 
 
 ORACLE = """\
