@@ -45,6 +45,20 @@ def process(criteria: Iterable[tuple[str, bool | None]]) -> float | None:
     return sum(met for _, met in verdicts) / len(verdicts)
 
 
+def normalised(utility: float, scale: Mapping[str, float]) -> float:
+    """A realised utility between the default policy's (0) and the reference policy's (1), clipped.
+
+    Args:
+        utility: what the episode realised.
+        scale: `default` and `reference`, as in `models.Utility`; the reference is larger.
+
+    Returns:
+        Rounded to 12 digits, so that every platform gives the same.
+    """
+    share = (utility - scale["default"]) / (scale["reference"] - scale["default"])
+    return round(min(1.0, max(0.0, share)), 12)
+
+
 def combined(gate: float, outcome: float) -> float:
     """`reward = gate × outcome`."""
     return gate * outcome

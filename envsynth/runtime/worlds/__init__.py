@@ -1,0 +1,1 @@
+"""Worlds: episodes in a SQLite database whose tools are SQL."""

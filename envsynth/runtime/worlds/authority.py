@@ -1,0 +1,159 @@
+"""What a world's statements may do, and the connections they run on: no clock, no files, no way out of the database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from functools import cache
+
+from ..contract import JSON
+from ..sealed import READING, known_functions
+
+MAX_STEPS = 5_000_000
+"""Instructions of SQLite's virtual machine that one tool call may take."""
+_STEP = 10_000
+_LIMITS = (
+    (sqlite3.SQLITE_LIMIT_LENGTH, 4 * 2**20),
+    (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000),
+    (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 200),
+    (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 50),
+    (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+    (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+)
+DATE_FUNCTIONS = frozenset({"date", "time", "datetime", "julianday", "strftime", "unixepoch"})
+"""Allowed in worlds, with our own versions that know no present moment and no time zone."""
+_OUTSIDE = frozenset({"now", "localtime", "utc"})
+_WRITING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
+
+
+class Phase(IntEnum):
+    """Whose statement is about to be prepared."""
+
+    OURS = 0
+    """Setting up, transactions."""
+    SHOWN = 1
+    """Guards and results: what an agent sees follows from them."""
+    EFFECT = 2
+    """Effects: they may read everything."""
+
+
+class Hidden:
+    """Which tables and columns nothing that an agent sees may read."""
+
+    def __init__(self, document: JSON) -> None:
+        self.tables = frozenset(table["name"] for table in document["tables"] if table["hidden"])
+        self.columns = frozenset(
+            (table["name"], column["name"])
+            for table in document["tables"]
+            for column in table["columns"]
+            if column["hidden"]
+        )
+
+    def covers(self, table: str, column: str) -> bool:
+        """Whether reading this tells something hidden; an empty column stands for the number of rows."""
+        return table in self.tables or (table, column) in self.columns
+
+
+class Authority:
+    """The authorizer of one connection. It is asked when a statement is prepared, and so at every first use."""
+
+    def __init__(self, hidden: Hidden) -> None:
+        self.phase = Phase.OURS
+        self.denied: list[str] = []
+        """Why statements were refused, latest last."""
+        self.written: set[str] = set()
+        """Tables that prepared statements write to."""
+        self._hidden = hidden
+        self._functions = known_functions() | DATE_FUNCTIONS
+
+    def __call__(self, action: int, one: str | None, two: str | None, schema: str | None, inner: str | None) -> int:
+        """SQLITE_OK or SQLITE_DENY; arguments as SQLite's authorizer has them."""
+        if self.phase is Phase.OURS:
+            return sqlite3.SQLITE_OK
+        reason = self._refusal(action, (one or "").lower(), (two or "").lower())
+        if not reason:
+            return sqlite3.SQLITE_OK
+        self.denied.append(reason)
+        return sqlite3.SQLITE_DENY
+
+    def _refusal(self, action: int, one: str, two: str) -> str:
+        if action == sqlite3.SQLITE_FUNCTION:
+            return "" if two in self._functions else f"the function {two} is not allowed"
+        if one.startswith(("sqlite_", "pragma_")):
+            return f"{one} is not the world's"
+        if action in READING:
+            seen = self.phase is Phase.SHOWN and action == sqlite3.SQLITE_READ and self._hidden.covers(one, two)
+            return f"it reads hidden {one}.{two}".rstrip(".") if seen else ""
+        if action in _WRITING and self.phase is Phase.EFFECT:
+            self.written.add(one)
+            return ""
+        return "only reading is allowed here" if self.phase is Phase.SHOWN else "an effect can only change rows"
+
+
+class StepBudget:
+    """Counts the instructions of one tool call."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def refill(self) -> None:
+        """Begin a call."""
+        self.left = MAX_STEPS // _STEP
+
+    def __call__(self) -> int:
+        """Progress handler: not 0 interrupts the statement."""
+        self.left -= 1
+        return int(self.left < 0)
+
+
+class Connection:
+    """A database in memory under an authority."""
+
+    def __init__(self, hidden: Hidden) -> None:
+        self.sql = open_database()
+        for limit, value in _LIMITS:
+            self.sql.setlimit(limit, value)
+        self.sql.execute("PRAGMA foreign_keys = ON")
+        self.authority = Authority(hidden)
+        self.steps = StepBudget()
+        self.sql.set_authorizer(self.authority)
+        self.sql.set_progress_handler(self.steps, _STEP)
+
+    def load(self, image: bytes) -> None:
+        """Replace everything by an image of `serialize`."""
+        self.authority.phase = Phase.OURS
+        self.steps.refill()
+        self.sql.deserialize(image)
+
+    def image(self) -> bytes:
+        """The present state; equal states need not have equal images."""
+        return self.sql.serialize()
+
+
+def open_database() -> sqlite3.Connection:
+    """An empty database in memory that knows no present moment; usable from any thread, one at a time."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=512)
+    for name, function in _timeless().items():
+        connection.create_function(name, -1, function, deterministic=True)
+    return connection
+
+
+@cache
+def _timeless() -> Mapping[str, Callable[..., JSON]]:
+    """SQLite's date functions; the present moment and time zones are NULL to them, as is any text they cannot read."""
+    plain = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+    def timeless(name: str) -> Callable[..., JSON]:
+        first = int(name == "strftime")
+
+        def function(*arguments: JSON) -> JSON:
+            words = {argument.strip().lower() for argument in arguments[first:] if isinstance(argument, str)}
+            if len(arguments) <= first or words & _OUTSIDE:
+                return None
+            marks = ",".join("?" * len(arguments))
+            return plain.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
+
+        return function
+
+    return {name: timeless(name) for name in DATE_FUNCTIONS}

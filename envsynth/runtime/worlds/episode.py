@@ -1,0 +1,278 @@
+"""The episode of a world: reset from an image, guarded transactions, traces, forks, and grading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from ...errors import SandboxError, boundary
+from ..arguments import recordable
+from ..contract import JSON, Grade, ToolResult
+from .authority import Connection, Hidden, Phase
+from .grading import Ending, judge, trace_row
+from .image import build_image
+from .states import state_hash
+from .tools import Called, WorldTool
+
+_REFUSED_CHARACTERS = 2_000
+"""Kept in the trace of each argument of a call that was refused."""
+_NOW = "SELECT now FROM clock"
+
+
+class WorldModel:
+    """What all episodes of one world share; made once, never changed."""
+
+    def __init__(self, document: JSON) -> None:
+        """A world.
+
+        Args:
+            document: of a `models.World`.
+
+        Raises:
+            ValueError: its tables cannot be made or filled.
+        """
+        self.document = document
+        self.image = build_image(document)
+        self.hidden = Hidden(document)
+        decimals = _declared_decimals(document)
+        self.tools: dict[str, WorldTool] = {tool["name"]: WorldTool(tool, decimals) for tool in document["tools"]}
+        self.over: str = document["over"]
+        self.clock: str = document["clock"]
+        self.keeps_time = any(
+            table["name"] == "clock" and any(column["name"] == "now" for column in table["columns"])
+            for table in document["tables"]
+        )
+        """Whether virtual time is a value of the state (`clock.now`); else it stands still."""
+
+
+class WorldTask:
+    """What all episodes of one task share."""
+
+    def __init__(self, document: JSON, model: WorldModel, *, task_id: str) -> None:
+        """A task.
+
+        Args:
+            document: the JSON of a `models.Task`; only `candidate` is read.
+            model: its world.
+            task_id: for messages.
+        """
+        candidate = document["candidate"]
+        self.id = task_id
+        self.model = model
+        self.instruction: str = candidate["instruction"]
+        self.verifier: JSON = candidate["verifier"]
+        self.turns: int = candidate["budget"]["turns"]
+        self.cost: float | None = candidate["budget"].get("cost")
+
+    @cached_property
+    def names(self) -> str:
+        """The tools' names, for messages."""
+        return ", ".join(self.model.tools)
+
+
+class Turn(NamedTuple):
+    """One call, as the trace has it; texts are made when somebody reads them."""
+
+    tool: str
+    arguments: JSON
+    called: Called
+    cost: float
+
+
+@dataclass
+class Transcript:
+    """What happened so far."""
+
+    turns: list[Turn] = field(default_factory=list)
+    done: bool = False
+    valid: bool = True
+    """False after an action that is no tool call."""
+    within_budget: bool = True
+    cost: float = 0.0
+    answer: dict[str, JSON] = field(default_factory=dict)
+
+    def copy(self) -> Transcript:
+        """An independent copy."""
+        return replace(self, turns=list(self.turns), answer=dict(self.answer))
+
+
+class WorldSnapshot(NamedTuple):
+    """A frozen state of an episode; good for any episode of the same task."""
+
+    image: bytes
+    transcript: Transcript
+
+
+class WorldEpisode:
+    """One run of a task in a world; implements `contract.Episode`. One thread at a time."""
+
+    def __init__(self, task: WorldTask) -> None:
+        self.task = task
+        self._connection: Connection | None = None
+        self._transcript = Transcript()
+        self._now = task.model.clock
+
+    def reset(self, seed: int = 0) -> str:
+        """Start afresh; returns the instruction. Every draw is on the world's tape, so every seed is the same."""
+        self._load(self.task.model.image)
+        self._transcript = Transcript()
+        return self.task.instruction
+
+    def tools(self) -> list[JSON]:
+        """Name, description and JSON Schema parameters of each tool; a fresh copy each call."""
+        return [tool.public() for tool in self.task.model.tools.values()]
+
+    @property
+    def max_turns(self) -> int:
+        """Calls that the episode may have; one more ends it with gate 0."""
+        return self.task.turns
+
+    def call(self, tool: str, arguments: JSON) -> ToolResult:
+        """One tool call; a mistake in it is a result, and leaves the state as it was."""
+        transcript, task = self._transcript, self.task
+        if transcript.done:
+            return ToolResult(False, None, "the episode is over", True)
+        if len(transcript.turns) >= task.turns:
+            transcript.done, transcript.within_budget = True, False
+            return self._refuse(tool, arguments, f"the budget of {task.turns} calls is spent")
+        known = task.model.tools.get(tool) if isinstance(tool, str) else None
+        if known is None:
+            return self._refuse(tool, arguments, f"there is no tool {str(tool)[:100]!r}; use {task.names}")
+        values, error = known.checked(arguments)
+        if error:
+            return self._refuse(tool, arguments, f"{tool}: {error}")
+        if task.cost is not None and transcript.cost + known.cost > task.cost:
+            return self._refuse(tool, values, f"{tool} costs {known.cost:g}: {task.cost - transcript.cost:g} are left")
+        called = known.call(self._open(), values, self._now)
+        if not called.error:
+            self._succeeded(known, values)
+        return self._record(tool, values, called, 0.0 if called.error else known.cost)
+
+    def malformed(self, text: str) -> ToolResult:
+        """Record an action that is no tool call at all: the episode is over, and its gate is 0."""
+        if self._transcript.done:
+            return ToolResult(False, None, "the episode is over", True)
+        self._transcript.done, self._transcript.valid = True, False
+        return self._refuse("", {"text": text}, "the action is not a tool call")
+
+    def fork(self) -> WorldEpisode:
+        """An independent copy, trace included."""
+        twin = WorldEpisode(self.task)
+        twin.restore(self.snapshot())
+        return twin
+
+    def snapshot(self) -> WorldSnapshot:
+        """Freeze state and trace."""
+        return WorldSnapshot(self._open().image(), self._transcript.copy())
+
+    def restore(self, snapshot: object) -> None:
+        """Go back to a snapshot of this task."""
+        if not isinstance(snapshot, WorldSnapshot):
+            raise TypeError("not a snapshot of a world's episode")
+        self._load(snapshot.image)
+        self._transcript = snapshot.transcript.copy()
+
+    def state_hash(self) -> str:
+        """sha256 of the rows that count, independent of their order and of how they came about."""
+        connection = self._open()
+        connection.authority.phase = Phase.OURS
+        connection.steps.refill()
+        return state_hash(connection.sql, self.task.model.document["tables"])
+
+    @property
+    def trace(self) -> tuple[Turn, ...]:
+        """The calls so far."""
+        return tuple(self._transcript.turns)
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode has ended."""
+        return self._transcript.done
+
+    def ending(self) -> Ending:
+        """What grading sees of the present state."""
+        rows = [
+            trace_row(number, turn.tool, turn.arguments, turn.called, turn.cost)
+            for number, turn in enumerate(self._transcript.turns, 1)
+        ]
+        model = self.task.model
+        return Ending(model.document, model.image, self._open().image(), rows, self._transcript.answer)
+
+    def grade(self) -> Grade:
+        """Grade the present state on a copy; the episode is not changed.
+
+        Raises:
+            SandboxError: the verifier cannot be evaluated; there is no grade.
+        """
+        conditions = {
+            "valid_transcript": self._transcript.valid,
+            "within_budget": self._transcript.within_budget,
+        }
+        with boundary(SandboxError, "the episode cannot be graded", where=self.task.id):
+            return judge(self.ending(), self.task.verifier, conditions, where=self.task.id)
+
+    def close(self) -> None:
+        """Free everything; safe to call twice."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.sql.close()
+
+    def _load(self, image: bytes) -> None:
+        if self._connection is None:
+            self._connection = Connection(self.task.model.hidden)
+        self._connection.load(image)
+        self._look_at_clock()
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            raise RuntimeError("the episode is not open: call reset first")
+        return self._connection
+
+    def _succeeded(self, tool: WorldTool, values: Mapping[str, JSON]) -> None:
+        transcript, model = self._transcript, self.task.model
+        transcript.cost += tool.cost
+        if tool.kind == "submit":
+            transcript.answer = dict(values)
+            transcript.done = True
+        elif tool.kind in ("write", "clock"):
+            if model.keeps_time:
+                self._look_at_clock()
+            transcript.done = bool(model.over) and self._is_over()
+
+    def _is_over(self) -> bool:
+        connection = self._open()
+        connection.authority.phase = Phase.OURS
+        connection.steps.refill()
+        row = connection.sql.execute(self.task.model.over).fetchone()
+        return row is not None and bool(row[0])
+
+    def _look_at_clock(self) -> None:
+        model = self.task.model
+        if model.keeps_time:
+            connection = self._open()
+            connection.authority.phase = Phase.OURS
+            connection.steps.refill()
+            self._now = str(connection.sql.execute(_NOW).fetchone()[0])
+
+    def _refuse(self, tool: JSON, arguments: JSON, error: str) -> ToolResult:
+        kept = recordable(arguments, limit=_REFUSED_CHARACTERS)
+        return self._record(str(tool)[:100], kept, Called(None, error), 0.0)
+
+    def _record(self, tool: str, arguments: JSON, called: Called, cost: float) -> ToolResult:
+        self._transcript.turns.append(Turn(tool, arguments, called, cost))
+        return ToolResult(not called.error, called.result, called.error, self._transcript.done)
+
+
+def _declared_decimals(document: JSON) -> dict[str, int]:
+    """Digits by column name, for the names on which all tables agree."""
+    declared = [
+        (column["name"], column["decimals"])
+        for table in document["tables"]
+        for column in table["columns"]
+        if column["decimals"] is not None
+    ]
+    spoken = Counter(name for name, _ in set(declared))
+    return {name: digits for name, digits in declared if spoken[name] == 1}

@@ -1,0 +1,137 @@
+"""From the end of an episode in a world to its grade: one database of final and initial state, trace and answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...errors import SandboxError
+from ..contract import JSON, Grade
+from ..rewards import combined, gate, normalised, outcome, process
+from ..sealed import SealedDatabase, known_functions
+from .authority import DATE_FUNCTIONS, open_database
+from .checks import diff_fault
+from .states import TableDiff, state_diff
+
+_EXTRA = """
+CREATE TABLE trace (turn INTEGER PRIMARY KEY, tool TEXT NOT NULL, arguments TEXT NOT NULL, ok INTEGER NOT NULL,
+  result TEXT NOT NULL, error TEXT, cost REAL NOT NULL) STRICT;
+CREATE TABLE answer (key TEXT PRIMARY KEY, value ANY) STRICT;
+"""
+
+
+class Ending(NamedTuple):
+    """Everything that an episode in a world is graded on."""
+
+    document: JSON
+    """Of the `models.World`."""
+    initial: bytes
+    """Image of the initial state."""
+    final: bytes
+    """Image of the state that is graded."""
+    trace: Sequence[tuple[JSON, ...]]
+    """Rows of `trace`: turn, tool, arguments (JSON), ok, result (JSON), error, cost."""
+    answer: Mapping[str, JSON]
+
+
+class WorldDatabase(SealedDatabase):
+    """The database of a finished episode in a world."""
+
+    def __init__(self, ending: Ending) -> None:
+        connection = open_database()
+        connection.deserialize(ending.final)
+        connection.execute("ATTACH ':memory:' AS initial")
+        connection.deserialize(ending.initial, name="initial")
+        connection.executescript(_EXTRA)
+        connection.executemany("INSERT INTO trace VALUES (?, ?, ?, ?, ?, ?, ?)", ending.trace)
+        connection.executemany("INSERT INTO answer VALUES (?, ?)", ending.answer.items())
+        super().__init__(connection)
+        self._functions = known_functions() | DATE_FUNCTIONS
+        self._tables: Sequence[JSON] = ending.document["tables"]
+
+    def diff(self) -> dict[str, TableDiff]:
+        """The tables that changed, and how."""
+        return state_diff(self._connection, self._tables)
+
+
+def judge(ending: Ending, verifier: JSON, conditions: Mapping[str, bool], *, where: str) -> Grade:
+    """Every component of the grade.
+
+    Args:
+        ending: what the checks see.
+        verifier: the document of a `models.Verifier`.
+        conditions: what the gate may ask for, by name.
+        where: the task's id, for messages.
+
+    Raises:
+        SandboxError: the verifier cannot be evaluated; there is no grade.
+    """
+    if not verifier["checks"]:
+        raise SandboxError("the task has no checks", where=where, cause="anything would pass", retryable=False)
+    database = WorldDatabase(ending)
+    try:
+        diffs = database.diff()
+        database.seal()
+        faults = {check["id"]: _fault(database, check, ending, diffs, where) for check in verifier["checks"]}
+        rubric = verifier.get("rubric", ())
+        criteria = {line["id"]: _criterion(database, line, where) for line in rubric}
+        utility = _utility(database, verifier.get("utility"), where)
+    finally:
+        database.close()
+    checks = {name: not fault for name, fault in faults.items()}
+    passage = gate({name: conditions[name] for name in verifier["reward"]["gate"]})
+    result = outcome(checks) * (1.0 if utility is None else normalised(utility, verifier["utility"]))
+    detail: dict[str, JSON] = {
+        "transcript": dict(conditions),
+        "faults": {name: fault for name, fault in faults.items() if fault},
+        "changed": {name: [len(diff.added), len(diff.changed), len(diff.removed)] for name, diff in diffs.items()},
+    }
+    if utility is not None:
+        detail["utility"] = utility
+    return Grade(
+        reward=combined(passage, result),
+        outcome=result,
+        process=process((line["class"], criteria[line["id"]]) for line in rubric),
+        gate=passage,
+        checks=checks,
+        criteria=criteria,
+        penalties={},
+        detail=detail,
+    )
+
+
+def _fault(database: SealedDatabase, check: JSON, ending: Ending, diffs: Mapping[str, TableDiff], where: str) -> str:
+    place = f"{where}: check {check['id']}"
+    if check["kind"] == "diff":
+        return diff_fault(check, diffs, ending.document["tables"], ending.answer)
+    if check["kind"] == "sql":
+        return "" if database.truth(check["sql"], where=place) else "not so"
+    for invariant in ending.document["invariants"]:
+        if database.rows(invariant["sql"], where=f"{place}: {invariant['id']}"):
+            return f"the invariant {invariant['id']} is violated"
+    return ""
+
+
+def _criterion(database: SealedDatabase, line: JSON, where: str) -> bool | None:
+    met = database.truth(line["sql"], where=f"{where}: criterion {line['id']}")
+    return (not met) if met is not None and line["class"] == "pitfall" else met
+
+
+def _utility(database: SealedDatabase, utility: JSON, where: str) -> float | None:
+    if not utility:
+        return None
+    rows = database.rows(utility["sql"], where=f"{where}: utility")
+    if not rows or not isinstance(rows[0][0], int | float):
+        raise SandboxError("the task's utility is no number", where=where, retryable=False)
+    return float(rows[0][0])
+
+
+def trace_row(turn: int, tool: str, arguments: JSON, called: tuple[JSON, str], cost: float) -> tuple[JSON, ...]:
+    """A row of `trace`; JSON in ASCII, because an agent may send lone surrogates, which no database takes."""
+    result, error = called
+    return (turn, tool, _ascii_json(arguments), not error, _ascii_json(result), error or None, cost)
+
+
+def _ascii_json(value: JSON) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,108 @@
+"""States compared: a hash that depends on the rows alone, and the exact difference between two states."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..contract import JSON
+from .image import key_columns
+
+Row = dict[str, JSON]
+
+
+class Changed(NamedTuple):
+    """A row that is in both states, with other values."""
+
+    key: tuple[JSON, ...]
+    before: Row
+    after: Row
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns whose values differ."""
+        return frozenset(name for name, value in self.after.items() if value != self.before[name])
+
+
+class TableDiff(NamedTuple):
+    """What happened to one table. Exempt columns are left out, also of rows."""
+
+    added: list[Row]
+    removed: list[Row]
+    changed: list[Changed]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+def compared_columns(table: JSON) -> list[str]:
+    """Columns of a table that count: all but those given by the system."""
+    return [column["name"] for column in table["columns"] if column["role"] != "exempt"]
+
+
+def state_hash(connection: sqlite3.Connection, tables: Sequence[JSON]) -> str:
+    """sha256 over the rows of all tables that count, whatever their order and however they came about.
+
+    Args:
+        connection: the state.
+        tables: documents of `models.Table`; tolerated ones are left out, as are exempt columns.
+    """
+    digest = hashlib.sha256()
+    for table in sorted((table for table in tables if not table["tolerated"]), key=lambda table: str(table["name"])):
+        columns = compared_columns(table)
+        names = ", ".join(f'"{name}"' for name in columns) or "count(*)"
+        order = ", ".join(str(number) for number in range(1, len(columns) + 1)) or "1"
+        rows = connection.execute(f'SELECT {names} FROM "{table["name"]}" ORDER BY {order}').fetchall()
+        digest.update(json.dumps([table["name"], columns, [list(map(_plain, row)) for row in rows]]).encode())
+    return digest.hexdigest()
+
+
+def state_diff(connection: sqlite3.Connection, tables: Sequence[JSON]) -> dict[str, TableDiff]:
+    """The tables of `main` that differ from those of the attached `initial`, with the difference."""
+    found = {str(table["name"]): table_diff(connection, table) for table in tables}
+    return {name: diff for name, diff in found.items() if diff}
+
+
+def table_diff(connection: sqlite3.Connection, table: JSON) -> TableDiff:
+    """What happened to one table between `initial` and `main`."""
+    columns, keys = compared_columns(table), key_columns(table)
+    added = _rows_of_one(connection, table, "main", "initial")
+    removed = _rows_of_one(connection, table, "initial", "main")
+    if not keys:
+        return TableDiff(added, removed, [])
+    gone = {_key(row, keys): row for row in removed}
+    changed = [Changed(_key(row, keys), gone[_key(row, keys)], row) for row in added if _key(row, keys) in gone]
+    both = {change.key for change in changed}
+    assert columns  # a key column is never exempt
+    return TableDiff(
+        [row for row in added if _key(row, keys) not in both], [row for row in removed if _key(row, keys) not in both],
+        changed,
+    )  # fmt: skip
+
+
+def _rows_of_one(connection: sqlite3.Connection, table: JSON, here: str, there: str) -> list[Row]:
+    """Rows that `here` has and `there` has not; equal rows are counted where a table has no key."""
+    columns = compared_columns(table)
+    names, place = ", ".join(f'"{name}"' for name in columns), f'"{table["name"]}"'
+    if key_columns(table):
+        sql = f"SELECT {names} FROM {here}.{place} EXCEPT SELECT {names} FROM {there}.{place}"
+        return [dict(zip(columns, row, strict=True)) for row in connection.execute(sql)]
+    counted = f"{names}, count(*)" if names else "count(*)"
+    grouped = f" GROUP BY {names}" if names else ""
+    most = {tuple(row[:-1]): row[-1] for row in connection.execute(f"SELECT {counted} FROM {there}.{place}{grouped}")}
+    rows: list[Row] = []
+    for *values, count in connection.execute(f"SELECT {counted} FROM {here}.{place}{grouped}"):
+        rows += [dict(zip(columns, values, strict=True))] * max(0, count - most.get(tuple(values), 0))
+    return rows
+
+
+def _key(row: Row, keys: Sequence[str]) -> tuple[JSON, ...]:
+    return tuple(row[name] for name in keys)
+
+
+def _plain(value: JSON) -> JSON:
+    """A value whose text does not depend on how a number was stored."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
