@@ -79,7 +79,7 @@ T = TypeVar("T")
 
 
 class Family(ABC, Generic[P, T]):
-    """One kind of solved decision problem. Money is an integer number of minor units; utilities are larger-is-better."""
+    """One kind of solved decision problem. Money is an integer number of minor units; larger utilities are better."""
 
     name: ClassVar[str]
     version: ClassVar[str]
@@ -121,8 +121,10 @@ class Family(ABC, Generic[P, T]):
 
     @abstractmethod
     def policies(self, parameters: P, presentation: Presentation) -> Mapping[str, Policy]:
-        """`oracle` (knows the parameters, not the tape), `default` (believes the readable sticker values and splits
-        evenly), and for `hidden` `bayes` (the best an uninformed player can do) where it is computable.
+        """The reference policies, by name.
+
+        `oracle` knows the parameters, not the tape. `default` believes the readable sticker values and splits evenly.
+        `bayes`, for `hidden` and where it is computable, is the best that an uninformed player can do.
 
         In `written` each makes one call of `submit`; the oracle's plan then realises what its interactive play does.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -153,7 +154,7 @@ class WorldTool:
             return value
         if name in self._decimals:
             value = round(value, self._decimals[name])
-        if value != value or value in (float("inf"), float("-inf")):
+        if not math.isfinite(value):
             return None
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
