@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from string import Formatter
@@ -102,6 +103,15 @@ def dress(world: World, skin: Skin, facts: Mapping[str, Fact], name: str) -> Wor
         invariants=tuple(found.model_copy(update={"sql": sql(found.sql)}) for found in world.invariants),
         over=sql(world.over),
     )  # fmt: skip
+
+
+def worded(skin: Skin, variant: str) -> Skin:
+    """The skin with the texts of a `Family.variant` (`rules.rank`) in the place of the common ones (`rules`)."""
+    if not variant:
+        return skin
+    end = f".{variant}"
+    apart = {key.removesuffix(end): text for key, text in skin.texts.items() if key.endswith(end)}
+    return replace(skin, texts={**skin.texts, **apart})
 
 
 def instruction(skin: Skin, presentation: Presentation, facts: Mapping[str, Fact]) -> str:

@@ -5,17 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from envsynth.generators.mechanism.contract import Fact, Family, Grid, Look, Player, Policy, Presentation
 from envsynth.models import Column, Each, Guard, Parameter, Table, Tool, World
 
 _STEP = 20
 """Rates are multiples of 1/20, so that they are stated exactly."""
-_SIZES = {1: (2, 12), 2: (2, 20), 3: (3, 18), 4: (3, 24), 5: (4, 24)}
-"""Arms and pulls by level."""
+
+
+class _Size(NamedTuple):
+    arms: int
+    pulls: int
+    lead: int
+    """Least difference between the best arm and the praised one, in twentieths."""
+    best: int
+    """Least rate of the best arm, in twentieths."""
+
+
+_SIZES = {
+    1: _Size(2, 12, 11, 13),
+    2: _Size(2, 20, 9, 12),
+    3: _Size(3, 14, 10, 13),
+    4: _Size(3, 18, 8, 13),
+    5: _Size(4, 12, 9, 14),
+}
+_TIGHT = (0.25, 0.72)
+"""Where a draw's default must lie in expectation, so that what one tape realises lies in the band as a rule."""
 
 
 @dataclass(frozen=True)
@@ -39,33 +57,41 @@ class Pulls:
 
 
 class BanditFamily(Family[Bandit, Pulls]):
-    """Finite-horizon Bernoulli bandit with uniform priors."""
+    """Finite-horizon Bernoulli bandit.
+
+    `bayes` is exact: it maximises the expected sum under independent uniform priors on every rate, the prior that the
+    text states, and takes the claims for no evidence.
+    """
 
     name: ClassVar[str] = "bandit"
     version: ClassVar[str] = "1"
     title: ClassVar[str] = "Bernoulli bandit with a fixed number of pulls"
     kin: ClassVar[str] = "search"
+    band: ClassVar[tuple[float, float]] = (0.15, 0.9)
     sources: ClassVar[tuple[str, ...]] = (
         "Bradt, Johnson and Karlin 1956, On sequential designs for maximizing the sum of n observations",
         "Berry and Fristedt 1985, Bandit Problems: Sequential Allocation of Experiments",
     )
 
     def sample(self, level: int, rng: Random, unit: int) -> Bandit:
-        """The claims favour an arm that is not the best; the best arm leads the claimed one by at least 3/20."""
-        arms, pulls = _SIZES[level]
+        """The claims favour an arm that is far from the best; drawn again until the default is worth beating."""
+        size = _SIZES[level]
         while True:
-            rates = tuple(rng.randint(3, 17) for _ in range(arms))
-            claims = tuple(min(19, max(1, rate + rng.randint(-3, 6))) for rate in rates)
-            best, praised = max(range(arms), key=rates.__getitem__), max(range(arms), key=claims.__getitem__)
-            if rates[best] - rates[praised] >= 3 and rates.count(rates[best]) == 1 and claims.count(max(claims)) == 1:
-                return Bandit(rates, claims, pulls, unit * rng.randint(2, 9))
+            rates = tuple(rng.randint(1, _STEP - 1) for _ in range(size.arms))
+            claims = tuple(rng.randint(7, _STEP - 2) for _ in range(size.arms))
+            drawn = Bandit(rates, claims, size.pulls, unit * rng.randint(2, 9))
+            best, praised = _highest(rates), _highest(claims)
+            if rates[best] < size.best or rates[best] - rates[praised] < size.lead:
+                continue
+            if rates.count(rates[best]) > 1 or claims.count(claims[praised]) > 1:
+                continue
+            if _TIGHT[0] <= _default_share(drawn) <= _TIGHT[1]:
+                return drawn
 
     def tape(self, parameters: Bandit, rng: Random) -> Pulls:
         """One draw an arm and pull."""
         return Pulls(
-            tuple(
-                tuple(int(rng.randrange(_STEP) < rate) for _ in range(parameters.pulls)) for rate in parameters.rates
-            )
+            tuple(tuple(int(rng.randrange(_STEP) < rate) for _ in range(parameters.pulls)) for rate in parameters.rates)
         )
 
     def labels(self, parameters: Bandit) -> int:
@@ -73,7 +99,7 @@ class BanditFamily(Family[Bandit, Pulls]):
         return len(parameters.rates)
 
     def world(self, parameters: Bandit, tape: Pulls, look: Look) -> World:
-        """Interactive: `view`, `pull`. Written: `submit` with a list of arms."""
+        """Interactive: `status`, `pull`; `rates` where revealed. Written: `submit` with a list of arms."""
         arms = range(len(parameters.rates))
         return World(
             id="bandit",
@@ -95,7 +121,7 @@ class BanditFamily(Family[Bandit, Pulls]):
 
     def policies(self, parameters: Bandit, presentation: Presentation) -> Mapping[str, Policy]:
         """The oracle pulls the best arm; the default the praised one, with every other pull spread evenly."""
-        best = max(range(len(parameters.rates)), key=parameters.rates.__getitem__)
+        best = _highest(parameters.rates)
         found = {
             "oracle": _sequence([best] * parameters.pulls, presentation),
             "default": _sequence(_default_arms(parameters), presentation),
@@ -107,8 +133,8 @@ class BanditFamily(Family[Bandit, Pulls]):
     def attacks(self, parameters: Bandit, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
         """Trust the claims; stay with one arm that is not the best; one after the other."""
         arms, pulls = range(len(parameters.rates)), parameters.pulls
-        best = max(arms, key=parameters.rates.__getitem__)
-        praised = max(arms, key=parameters.claims.__getitem__)
+        best = _highest(parameters.rates)
+        praised = _highest(parameters.claims)
         constant = rng.choice([arm for arm in arms if arm != best])
         return {
             "greedy": _sequence([praised] * pulls, presentation),
@@ -118,15 +144,15 @@ class BanditFamily(Family[Bandit, Pulls]):
 
     def solved(self, parameters: Bandit, tape: Pulls) -> float:
         """Successes of the best arm's first pulls."""
-        best = max(range(len(parameters.rates)), key=parameters.rates.__getitem__)
+        best = _highest(parameters.rates)
         return parameters.pay * sum(tape.successes[best])
 
     def expected(self, parameters: Bandit) -> Mapping[str, float]:
-        """`bayes` is the expectation under the player's own uniform prior, as the belief programme values it."""
+        """Given the rates; so `bayes` is not what its player expects, but what the rates let it have."""
         pay, rates = parameters.pay / _STEP, parameters.rates
         return {
             "oracle": pay * parameters.pulls * max(rates),
-            "bayes": parameters.pay * belief_value(((0, 0),) * len(rates), parameters.pulls),
+            "bayes": parameters.pay * bayes_successes(rates, parameters.pulls),
             "default": pay * sum(rates[arm] for arm in _default_arms(parameters)),
             "idle": 0.0,
         }
@@ -152,14 +178,24 @@ class BanditFamily(Family[Bandit, Pulls]):
             "last_arm": len(parameters.rates) - 1,
         }  # fmt: skip
         if presentation is Presentation.WRITTEN:
-            rows = tuple((arm, claim / _STEP, rate / _STEP)
-                         for arm, (claim, rate) in enumerate(zip(parameters.claims, parameters.rates, strict=True)))  # fmt: skip
-            facts["rates"] = Grid(("arm", "claimed", "p"), rows)
+            pairs = enumerate(zip(parameters.claims, parameters.rates, strict=True))
+            rows = tuple((arm, claim / _STEP, rate / _STEP) for arm, (claim, rate) in pairs)
+            facts["rates"] = Grid(("arm", "claimed", "rate"), rows)
         return facts
 
     def turns(self, parameters: Bandit, presentation: Presentation) -> int:
         """Every pull, and a look before each."""
         return 5 if presentation is Presentation.WRITTEN else 2 * parameters.pulls + 10
+
+
+def _highest(values: tuple[int, ...]) -> int:
+    return max(range(len(values)), key=values.__getitem__)
+
+
+def _default_share(parameters: Bandit) -> float:
+    """What the default earns of what the best uninformed player does, in expectation."""
+    default = sum(parameters.rates[arm] for arm in _default_arms(parameters)) / _STEP
+    return default / bayes_successes(parameters.rates, parameters.pulls)
 
 
 def _tables(presentation: Presentation) -> tuple[Table, ...]:
@@ -185,22 +221,22 @@ def _tables(presentation: Presentation) -> tuple[Table, ...]:
         Table(
             name="theta",
             hidden=presentation is not Presentation.REVEALED,
-            columns=(Column(name="arm", role="key", **number), Column(name="p", type="real", decimals=2)),
+            columns=(Column(name="arm", role="key", **number), Column(name="rate", type="real", decimals=2)),
         ),
         Table(
             name="tape",
             hidden=True,
-            columns=(Column(name="arm", **number), Column(name="k", **number), Column(name="pays", **number)),
+            columns=(Column(name="arm", **number), Column(name="turn", **number), Column(name="pays", **number)),
         ),
     )
 
 
 def _tools(parameters: Bandit, presentation: Presentation) -> tuple[Tool, ...]:
     arm = Parameter(name="arm", type="integer", minimum=0, maximum=len(parameters.rates) - 1)
-    guards = (Guard(sql="SELECT pulls_left > 0 FROM state", error="there is no {pull} left"),)
+    guards = (Guard(sql="SELECT pulls_left > 0 FROM state", error="there are no {pulls_word} left"),)
     effects = (
-        "INSERT INTO pulls(arm, paid) SELECT :arm, t.pays FROM tape t"
-        " WHERE t.arm = :arm AND t.k = 1 + (SELECT count(*) FROM pulls WHERE arm = :arm)",
+        "INSERT INTO pulls(arm, paid) SELECT :arm, tape.pays FROM tape"
+        " WHERE tape.arm = :arm AND tape.turn = 1 + (SELECT count(*) FROM pulls WHERE arm = :arm)",
         "UPDATE state SET pulls_left = pulls_left - 1,"
         f" earned = earned + {parameters.pay} * (SELECT paid FROM pulls ORDER BY id DESC LIMIT 1)",
     )
@@ -209,20 +245,18 @@ def _tools(parameters: Bandit, presentation: Presentation) -> tuple[Tool, ...]:
         each = Each(parameter="plan", fields=(arm,), maximum=parameters.pulls)
         return (Tool(name="submit", kind="submit", parameters=(plan,), each=each, guards=guards, effects=effects),)
     tools = [
-        Tool(name="view", kind="read",
-             result="SELECT s.pulls_left, s.earned, a.arm, a.label, a.claimed FROM state s CROSS JOIN arms a"
-                    " ORDER BY a.arm"),
+        Tool(name="status", kind="read",
+             result="SELECT pulls_left, earned, arm, label, claimed FROM state CROSS JOIN arms ORDER BY arm"),
         Tool(name="pull", kind="write", parameters=(arm,), guards=guards, effects=effects, shape="row",
-             result="SELECT p.arm, p.paid, s.pulls_left, s.earned FROM pulls p CROSS JOIN state s"
-                    " ORDER BY p.id DESC LIMIT 1"),
+             result="SELECT arm, paid, pulls_left, earned FROM pulls CROSS JOIN state ORDER BY id DESC LIMIT 1"),
     ]  # fmt: skip
     if presentation is Presentation.REVEALED:
-        tools.append(Tool(name="rates", kind="read", result="SELECT arm, p FROM theta ORDER BY arm"))
+        tools.append(Tool(name="rates", kind="read", result="SELECT arm, rate FROM theta ORDER BY arm"))
     return tuple(tools)
 
 
 def _default_arms(parameters: Bandit) -> list[int]:
-    praised = max(range(len(parameters.rates)), key=parameters.claims.__getitem__)
+    praised = _highest(parameters.claims)
     return [praised if k % 2 == 0 else (k // 2) % len(parameters.rates) for k in range(parameters.pulls)]
 
 
@@ -268,11 +302,31 @@ def belief_value(belief: Belief, left: int) -> float:
     return 0.0 if left == 0 else _sorted_value(tuple(sorted(belief)), left)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _sorted_value(belief: Belief, left: int) -> float:
     return max(_value_of(belief, arm, left) for arm in range(len(belief)))
 
 
+@cache
 def best_arm(belief: Belief, left: int) -> int:
     """The arm that the best play pulls; the first of equals."""
     return max(range(len(belief)), key=lambda arm: (round(_value_of(belief, arm, left), 12), -arm))
+
+
+@lru_cache(maxsize=1024)
+def bayes_successes(rates: tuple[int, ...], pulls: int) -> float:
+    """Expected successes of the Bayes player where the arms have these rates, in twentieths."""
+    chances: dict[Belief, float] = {((0, 0),) * len(rates): 1.0}
+    total = 0.0
+    for left in range(pulls, 0, -1):
+        following: dict[Belief, float] = {}
+        for belief, chance in chances.items():
+            arm = best_arm(belief, left)
+            wins, losses = belief[arm]
+            won = chance * rates[arm] / _STEP
+            total += won
+            for after, share in (((wins + 1, losses), won), ((wins, losses + 1), chance - won)):
+                state = (*belief[:arm], after, *belief[arm + 1 :])
+                following[state] = following.get(state, 0.0) + share
+        chances = following
+    return total
