@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError, SandboxTimeout, boundary
+from envsynth.lifeline import end_with
 from envsynth.models import Candidate, FileMode, Finding, Role, Source, ToolCall, Tree, Verdict, VerdictStatus, role_of
 from envsynth.panel import reference_edits, reference_tree
 from envsynth.protocols import Context
@@ -121,8 +122,8 @@ def _play_apart(request: str, task: str, seed: str) -> Played:
     with boundary(SandboxError, "the episode could not be played", where=task):
         try:
             done = subprocess.run(
-                [sys.executable, "-m", __name__], input=request, capture_output=True, text=True, timeout=TIMEOUT_S,
-                env=_environment(seed), check=False,
+                [sys.executable, "-m", __name__, str(os.getpid())], input=request, capture_output=True, text=True,
+                timeout=TIMEOUT_S, env=_environment(seed), check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as exc:
             raise SandboxTimeout("playing the reference took too long", where=task) from exc
@@ -137,7 +138,8 @@ def _environment(seed: str) -> dict[str, str]:
 
 
 def _main() -> None:
-    """Play one request from standard input; prints a Played."""
+    """Play one request from standard input, on behalf of the process that is named; prints a Played."""
+    end_with(int(sys.argv[1]))
     from envsynth.runtime.workspace import open_task
     from envsynth.sandbox import choose
 

@@ -7,7 +7,6 @@ Here each worker has a channel of its own, whose end is the worker's end.
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import pickle
@@ -18,8 +17,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from envsynth.errors import EnvsynthError
+from envsynth.lifeline import end_with
 
-_PR_SET_PDEATHSIG = 1
 _LEAVE_S = 10.0
 """Time a worker without a unit has to end by itself."""
 
@@ -94,9 +93,7 @@ def _serve(channel: Connection[bytes, bytes], parent: int) -> None:
     """The worker's side: answer requests until nobody makes any."""
     # Ctrl-C is the parent's to handle; a killed parent must not leave workers behind.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before this could be asked for
-        os._exit(1)
+    end_with(parent)
     with suppress(EOFError, OSError):
         while True:
             channel.send_bytes(_answer(channel.recv_bytes()))
