@@ -7,11 +7,18 @@ from functools import cache
 from pathlib import Path
 
 
+_NOT_GRADING = frozenset({"__pycache__", "gym.py", "observe.py", "pack.py", "play.py", "replay.py", "worlds"})
+"""Carry calls to an episode and results to people: whatever they do, the same calls are graded the same."""
+
+
 @cache
 def grader_digest() -> str:
-    """sha256 over every source file of the runtime that workspaces are graded with."""
-    folder = Path(__file__).parent
-    return _digest(*(place for place in sorted(folder.iterdir()) if place.name not in ("worlds", "__pycache__")))
+    """sha256 over every source file of the runtime that decides how workspaces are played and graded."""
+    return _digest(*_grading(Path(__file__).parent))
+
+
+def _grading(folder: Path) -> list[Path]:
+    return [place for place in sorted(folder.iterdir()) if place.name not in _NOT_GRADING]
 
 
 @cache
