@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from envsynth import plugins
 from envsynth.cache import Cache
 from envsynth.models import Cost, Source, TestRun, Tree, Workspace, digest_of
+from envsynth.parallel import in_order
 from envsynth.protocols import Language
 from envsynth.runtime.contract import Backend
 from envsynth.runtime.version import harness_digest
 from envsynth.sandbox import choose_and_tell
+from envsynth.sandbox.docker import DockerBackend
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class BuildContext:
@@ -22,6 +28,8 @@ class BuildContext:
         self.cache_dir = self.blobs.root
         self.sandbox = sandbox
         self.offline = offline
+        self.threads = 1
+        """How many pieces of a lead's work are done at once."""
         self.notes: list[str] = []
         self.disk_bytes = 0
         self._languages: dict[str, Language] = {}
@@ -84,6 +92,13 @@ class BuildContext:
                 if not run.trouble:
                     self.blobs.keep("test-runs", key, run.to_json())
         return run.model_copy(update={"state": state, "repeat": repeat, "cost": cost})
+
+    def each(self, work: Callable[[Item], Result], items: Iterable[Item], source: Source) -> list[Result]:
+        """The result of each item, in the order of the items; `threads` of them are worked on at once."""
+        backend = self.backend(source)
+        # Without isolation an attack could find what another run has on the disk; Docker's client wants one thread.
+        together = backend.isolates and not isinstance(backend, DockerBackend)
+        return in_order(work, items, self.threads if together else 1)
 
     def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
         """The JSON text kept for `key`, made once."""

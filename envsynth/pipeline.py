@@ -20,6 +20,7 @@ from envsynth.context import BuildContext
 from envsynth.errors import ConfigError, EnvsynthError, GeneratorError, boundary
 from envsynth.executors import make_executor
 from envsynth.models import BuildReport, Dropped, Lead, Outcome, OutcomeStatus, Source, Task
+from envsynth.parallel import threads_each
 from envsynth.sources import read_sources
 from envsynth.telling import Progress, Teller
 from envsynth.timing import Stopwatch
@@ -123,15 +124,16 @@ class _Build:
         # Before any work: a machine without a sandbox should say so once and not once a lead.
         self.context.backend(plan.source)
         self.teller.notes(self.context.notes, plan.source.uri)
-        units = [self._unit(lead, plan.source) for lead in pending]
+        threads = threads_each(self.config.jobs, len(pending))
+        units = [self._unit(lead, plan.source, threads) for lead in pending]
         for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units):
             self._take(catalog, number, plan.source, unit, result)
 
-    def _unit(self, lead: Lead, source: Source) -> str:
+    def _unit(self, lead: Lead, source: Source, threads: int) -> str:
         config = self.config
         return Unit(
             lead=lead, source=source, ladder=self.ladder, cache=config.cache, sandbox=config.sandbox,
-            offline=config.offline,
+            offline=config.offline, threads=threads,
         ).to_json()  # fmt: skip
 
     def _take(self, catalog: Catalog, number: int, source: Source, unit: str, result: str | BaseException) -> None:

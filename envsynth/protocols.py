@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from envsynth.models import (
     Candidate,
@@ -24,6 +24,9 @@ from envsynth.models import (
     Workspace,
 )  # fmt: skip
 from envsynth.runtime.contract import Backend, Sandbox
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class BlobStore(Protocol):
@@ -78,6 +81,18 @@ class Context(Protocol):
             repeat: equal runs that are to be measured again have different numbers.
             source: whose code it is.
             select: keys of tests; only these are run, and nothing but their files is collected. Empty: all.
+        """
+
+    def each(self, work: Callable[[Item], Result], items: Iterable[Item], source: Source) -> list[Result]:
+        """The result of each item, in the order of the items; several are worked on at once where processors are idle.
+
+        Args:
+            work: sandboxed work that does not depend on what becomes of other items.
+            items: all of them.
+            source: whose code it is.
+
+        Raises:
+            Exception: what `work` raises, of the first item in order that fails.
         """
 
     def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:

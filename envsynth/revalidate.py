@@ -23,6 +23,7 @@ from envsynth.context import BuildContext
 from envsynth.errors import CatalogError, ConfigError, EnvsynthError
 from envsynth.executors import make_executor
 from envsynth.models import Candidate, FunnelRow, Model, Outcome, OutcomeStatus, Source, Tree
+from envsynth.parallel import threads_each
 from envsynth.rework import Revision, owed, plan, rework
 from envsynth.telling import Progress, Teller
 from envsynth.timing import Stopwatch
@@ -140,7 +141,9 @@ class _Revalidation:
     def run(self) -> ValidationReport:
         watch = Stopwatch()
         self.keys = self._selected()
-        units = list(self._units())
+        revisions = list(self._units())
+        threads = threads_each(self.config.jobs, len(revisions))
+        units = [one.model_copy(update={"threads": threads}).to_json() for one in revisions]
         self._pending = len(units)
         self.teller.total, self.teller.done = len(self.before), len(self.before) - len(units)
         self.teller.say("plan", f"{len(units)} of {len(self.before)} candidates to be judged")
@@ -155,7 +158,7 @@ class _Revalidation:
             return sorted({self.catalog.key(name) for name in self.selection.names})
         return self.catalog.keys(admitted=not self.selection.every)
 
-    def _units(self) -> Iterator[str]:
+    def _units(self) -> Iterator[Revision]:
         """A unit of work for each candidate that needs one; its outcome and contents are then in the cache."""
         ladder = work.ladder()
         for outcome in self.catalog.outcomes(self.keys):
@@ -178,7 +181,7 @@ class _Revalidation:
                 lead=outcome.lead, source=source, ladder=ladder, cache=self.config.cache,
                 sandbox=self.config.sandbox, offline=self.config.offline, only=self.selection.only,
                 force=self.selection.force, standing=self.context.blobs.put(outcome.to_json().encode()),
-            ).to_json()  # fmt: skip
+            )  # fmt: skip
 
     def _source(self, outcome: Outcome) -> Source:
         """The source, once it is known that its code can be run here."""

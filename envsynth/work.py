@@ -61,6 +61,8 @@ class Lent(Model):
     cache: Path
     sandbox: str
     offline: bool
+    threads: int = 1
+    """How many pieces of the work may be done at once."""
 
 
 class Unit(Lent):
@@ -140,6 +142,7 @@ def measured_work(
         DiskFull, SandboxUnavailable: no other lead would fare better; the build should stop.
     """
     context = _context(unit.cache, unit.sandbox, unit.offline)
+    context.threads = unit.threads
     context.notes.clear()
     context.disk_bytes = 0
     watch = Stopwatch()

@@ -52,25 +52,34 @@ class Controls:
         if lists is None:
             return nothing_measured(self, watch)
         proposed = _by_function(candidate, [*lists.fail_to_pass, *_neighbours(lists)], context)
-        runs: list[TestRun] = []
-        kept: list[Control] = []
+        keys = sorted({key for several in proposed.values() for key in several[0].keys})
         # The first run is the tests as they are; some pass only after others, and are of no use here.
-        for number in range(1 + max((len(several) for several in proposed.values()), default=-1)):
-            chosen = [several[number - 1] for several in proposed.values() if 0 < number <= len(several)]
-            keys = sorted({key for several in proposed.values() for key in several[0].keys})
-            run = tried_run(partial(_run, candidate, chosen, keys, f"controls {number}", source, context))
-            runs.append(run)
+        rounds = [
+            [several[number - 1] for several in proposed.values() if 0 < number <= len(several)]
+            for number in range(1 + max((len(several) for several in proposed.values()), default=-1))
+        ]
+
+        def measure(number: int) -> TestRun:
+            return tried_run(
+                partial(_run, candidate, rounds[number], keys, f"controls {number}", source, context)
+            )  # fmt: skip
+
+        runs = [measure(number) for number in range(len(rounds))[:1]]
+        if not any(run.trouble for run in runs):
+            runs += context.each(measure, range(1, len(rounds)), source)
+        kept: list[Control] = []
+        for number, run in enumerate(runs):
             if run.trouble:
                 status = VerdictStatus.TIMEOUT if run.timed_out else VerdictStatus.ERROR
                 finding = Finding(rule="environment_error", message=run.trouble)
                 return Verdict(
-                    validator=self.name, version=self.version, status=status, findings=(finding,), runs=tuple(runs),
-                    cost=watch.cost(),
+                    validator=self.name, version=self.version, status=status, findings=(finding,),
+                    runs=tuple(runs[: number + 1]), cost=watch.cost(),
                 )  # fmt: skip
             if number == 0:
                 alone = {record.key for record in run.records if record.status is TestStatus.PASSED}
                 continue
-            kept += _measured(chosen, run, alone)
+            kept += _measured(rounds[number], run, alone)
         return self._verdict(telling(kept), lists.fail_to_pass, runs, watch.cost())
 
     def _verdict(

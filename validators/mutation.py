@@ -77,7 +77,7 @@ class Mutation:
             strength = Strength(mutants=0, killed=0, equivalents=len(equivalents))
             return verdict_of(self, VerdictStatus.SKIP, [finding], watch, strength=strength)
         runner = _Runner(candidate, lists, source, context)
-        fates = [(variant, runner.fate(variant)) for variant in chosen]
+        fates = list(zip(chosen, context.each(runner.fate, chosen, source), strict=True))
         verdict = self._judge(fates, len(different), equivalents, watch)
         if verdict.status is not VerdictStatus.PASS:
             return verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
@@ -33,6 +34,8 @@ MAX_REWRITES = 6
 """Tried on one candidate; each kind once before any twice."""
 MAX_GROUPS = 3
 """Runs of the whole suite where nothing is rejected; a rewrite that would need one more is left out."""
+Group = tuple[list[Variant], tuple[VariantFile, ...]]
+"""Rewrites that run together, and the files that hold all of their changes."""
 REJECTIONS = 2
 """Equal runs that must reject a rewrite by the same test; less is a flicker."""
 
@@ -60,12 +63,8 @@ class Strictness:
             strength = Strength(rewrites=0, rewrites_rejected=0)
             return verdict_of(self, VerdictStatus.SKIP, [finding], watch, strength=strength)
         runner = _Runner(candidate, lists, source, context)
-        rejected: dict[str, tuple[str, ...]] = {}
-        for group, files in groups:
-            if len(group) > 1 and not runner.rejections(files, f"rewrites {group[0].name}"):
-                continue
-            for variant in group:
-                rejected[variant.name] = runner.rejections(variant.files, f"rewrite:{variant.name}")
+        tried = context.each(runner.together, groups, source)
+        rejected = {name: keys for one in tried for name, keys in one.rejected.items()}
         strict = [variant for variant in chosen if rejected.get(variant.name)]
         findings = [] if not strict else [
             Finding(rule="over_strict", message=f"{len(strict)} of {len(chosen)} right rewrites are rejected")
@@ -74,8 +73,8 @@ class Strictness:
         accepted = [variant for variant in chosen if variant not in strict]
         evidence: dict[str, JsonValue] = {
             "proposed": len(proposed),
-            "runs": runner.runs,
-            "flickered": runner.flickered,
+            "runs": sum(one.runs for one in tried),
+            "flickered": sum(one.flickered for one in tried),
             "rewrites": {one.name: "rejected" if one in strict else "accepted" for one in chosen},
         }
         verdict = verdict_of(
@@ -89,24 +88,43 @@ class Strictness:
         return verdict.model_copy(update={"panel": (alternative,), "cost": watch.cost()})
 
 
+@dataclass
+class Tried:
+    """What became of a group of rewrites."""
+
+    rejected: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The tests that reject each of them that ran alone."""
+    runs: int = 0
+    flickered: int = 0
+    """Runs that rejected what an equal run did not."""
+
+
 class _Runner:
     """Runs rewrites of one candidate, whole."""
 
     def __init__(self, candidate: Candidate, lists: TestLists, source: Source, context: Context) -> None:
         self._candidate, self._keys, self._source, self._context = candidate, graded_keys(lists), source, context
-        self.runs = 0
-        self.flickered = 0
 
-    def rejections(self, files: Sequence[VariantFile], state: str) -> tuple[str, ...]:
+    def together(self, several: Group) -> Tried:
+        """Run a group, and each of it alone where it is rejected."""
+        group, files = several
+        tried = Tried()
+        if len(group) > 1 and not self._rejections(files, f"rewrites {group[0].name}", tried):
+            return tried
+        for variant in group:
+            tried.rejected[variant.name] = self._rejections(variant.files, f"rewrite:{variant.name}", tried)
+        return tried
+
+    def _rejections(self, files: Sequence[VariantFile], state: str, tried: Tried) -> tuple[str, ...]:
         """The tests that reject a rewrite in every one of some equal runs."""
         tree = variant_tree(self._candidate, files, self._context.blobs)
         failing: tuple[str, ...] = self._keys
         for repeat in range(REJECTIONS):
             run = self._run(tree, state, repeat)
-            self.runs += 1
+            tried.runs += 1
             failing = not_passing(run, failing)
             if not failing:
-                self.flickered += repeat
+                tried.flickered += repeat
                 return ()
         return failing
 
@@ -125,7 +143,7 @@ def each_kind_first(variants: Sequence[Variant]) -> list[Variant]:
     return [variant for _, _, variant in sorted(ranked, key=lambda one: one[:2])]
 
 
-def together(variants: Sequence[Variant], after: dict[str, str]) -> list[tuple[list[Variant], tuple[VariantFile, ...]]]:
+def together(variants: Sequence[Variant], after: dict[str, str]) -> list[Group]:
     """Groups of variants that touch different lines, each with the files that hold all of its changes.
 
     At most `MAX_REWRITES` variants in `MAX_GROUPS` groups; the earlier ones have the choice.
@@ -134,7 +152,7 @@ def together(variants: Sequence[Variant], after: dict[str, str]) -> list[tuple[l
         variants: rewrites of the reference.
         after: text of the reference's source files.
     """
-    groups: list[tuple[list[Variant], tuple[VariantFile, ...]]] = []
+    groups: list[Group] = []
     for variant in variants:
         if sum(len(group) for group, _ in groups) == MAX_REWRITES:
             break

@@ -12,6 +12,7 @@ import tiny_task as tiny
 
 from envsynth.cache import Cache
 from envsynth.models import Origin, Source, SourceKind, Verdict, VerdictStatus
+from envsynth.parallel import in_order
 from envsynth.runtime.contract import Backend
 from envsynth.runtime.play import play
 from envsynth.runtime.workspace import WorkspaceEpisode, open_task
@@ -97,12 +98,16 @@ def test_nothing_outlives_a_command(episode: WorkspaceEpisode) -> None:
 
 
 @pytest.mark.slow
-def test_the_validator_plays_for_real(cache: Cache, backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_validator_plays_for_real(
+    cache: Cache, backend: Backend, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
     names = ("deleted_tests", "root_conftest", "profiled", "hard_exit_at_import")
     monkeypatch.setattr(validator, "ATTACKS", tuple(BY_NAME[name] for name in names))
     task = tiny.make_task(cache)
     source = Source(uri="x", kind=SourceKind.GIT, location="x", origin=Origin(file="--source", line=1))
-    context = SimpleNamespace(blobs=cache, cache_dir=cache.root, remember=cache.remember, backend=lambda _: backend)
+    context = SimpleNamespace(blobs=cache, cache_dir=cache.root, remember=cache.remember, backend=lambda _: backend,
+                              each=lambda play, plays, source: in_order(play, plays, threads))  # fmt: skip
     earlier = [
         Verdict(validator="execution", version="1", status=VerdictStatus.PASS, tests=task.tests),
         Verdict(validator="controls", version="1", status=VerdictStatus.PASS, controls=task.controls),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import shutil
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +15,7 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
 from envsynth.models import Candidate, Cost, Role, RoleRule, Source, TestLists, TestRun, Verdict, VerdictStatus
+from envsynth.parallel import in_order
 from envsynth.runtime.contract import Grade
 from envsynth.runtime.submission import Submission
 from envsynth.validators.adversary import Adversary, validator
@@ -106,6 +110,13 @@ class FakeEpisode:
         self.outcomes, self.broken = outcomes, broken
         self.calls: list[tuple[str, Mapping[str, object]]] = []
         self.grades = 0
+        self.first, self.counting = self, threading.Lock()
+
+    def another(self) -> FakeEpisode:
+        """One more of the same task; the first keeps count."""
+        twin = copy.copy(self)
+        twin.first = self
+        return twin
 
     def reset(self, seed: int = 0) -> str:
         self.calls = []
@@ -121,7 +132,8 @@ class FakeEpisode:
         return Submission(rows=(), files=taken, removed=(), left_out=())
 
     def grade(self, *, quick: bool = False) -> Grade:
-        self.grades += 1
+        with self.counting:
+            self.first.grades += 1
         if self.broken:
             raise SandboxError("no disk")
         outcome = max((self.outcomes[word] for word in self.submission().files), default=0.0)
@@ -137,12 +149,13 @@ REFERENCE = {"return 0": 1.0}
 
 def judged(
     monkeypatch: pytest.MonkeyPatch, episode: FakeEpisode, candidate: Candidate, source: Source, cache: Cache,
-    *, isolates: bool = True,
+    *, isolates: bool = True, threads: int = 1,
 ) -> Verdict:  # fmt: skip
-    monkeypatch.setattr(validator, "open_task", lambda *args, **kwargs: episode)
+    monkeypatch.setattr(validator, "open_task", lambda *args, **kwargs: episode.another())
     backend = SimpleNamespace(name="fake", isolates=isolates)
     context = SimpleNamespace(
         blobs=cache, cache_dir=cache.root, remember=cache.remember, backend=lambda source: backend,
+        each=lambda play, plays, source: in_order(play, plays, threads),
     )  # fmt: skip
     return Adversary().validate(candidate, source, context, EARLIER)  # type: ignore[arg-type]
 
@@ -232,3 +245,22 @@ def test_submissions_are_told_apart() -> None:
     several = [digest({}), digest({"a": (b"x", "file")}), digest({"a": (b"x", "executable")}),
                digest({"b": (b"x", "file")}), digest({"a": (b"y", "file")}), digest({}, "a")]  # fmt: skip
     assert len(set(several)) == len(several)
+
+
+@pytest.mark.parametrize("outcomes", [REFERENCE, {**REFERENCE, "setprofile": 1.0, "-p evil": 0.5}])
+def test_how_many_are_played_at_once_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, real_candidate: Candidate, source: Source, tmp_path: Path, cache: Cache,
+    *, outcomes: Mapping[str, float],
+) -> None:  # fmt: skip
+    verdicts, grades = [], []
+    for threads in (1, 4):
+        episode = FakeEpisode(outcomes)
+        fresh = Cache(tmp_path / str(threads))
+        shutil.copytree(cache.root / "blobs", fresh.root / "blobs")
+        verdict = judged(monkeypatch, episode, real_candidate, source, fresh, threads=threads)
+        evidence = {name: value for name, value in verdict.evidence.items() if name != "attacks_wall_s"}
+        verdicts.append(verdict.model_copy(update={"evidence": evidence, "cost": Cost()}))
+        grades.append(episode.grades)
+    assert verdicts[0] == verdicts[1]
+    # Equal submissions are graded once, also where they are handed in at the same time.
+    assert grades[0] == grades[1]

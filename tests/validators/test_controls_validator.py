@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
@@ -21,6 +21,7 @@ from envsynth.models import (
     VerdictStatus,
     Workspace,
 )
+from envsynth.parallel import in_order
 from envsynth.runtime.controls import changed_file
 from envsynth.validators.controls import MAX_NEIGHBOURS, Controls
 
@@ -65,6 +66,10 @@ class Lent:
         self.blobs = cache
         self.ran: list[Sequence[str]] = []
         self._trouble = trouble
+
+    @staticmethod
+    def each(work: Callable[[int], TestRun], items: Iterable[int], source: Source) -> list[TestRun]:
+        return in_order(work, items, 2)
 
     def language(self, name: str) -> Python:
         return Python()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from envsynth.models import (
     VerdictStatus,
     Workspace,
 )
+from envsynth.parallel import in_order
 
 Test = Callable[[dict[str, Any], str], None]
 
@@ -34,6 +35,10 @@ class Bench:
         self.tests = tests
         self.states: list[tuple[str, tuple[str, ...]]] = []
         self.troubles = 0
+        self.threads = 1
+
+    def each(self, work: Callable[[Any], Any], items: Iterable[Any], source: Source) -> list[Any]:
+        return in_order(work, items, self.threads)
 
     def language(self, name: str) -> Python:
         return Python()

@@ -6,7 +6,10 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from envsynth.errors import SandboxError
@@ -32,7 +35,7 @@ from envsynth.runtime.workspace import WorkspaceEpisode, open_task
 from envsynth.timing import Stopwatch
 from envsynth.validators.adversary.attack import Attack
 from envsynth.validators.adversary.battery import ATTACKS, SHIPPED
-from envsynth.validators.adversary.target import Target, target_of
+from envsynth.validators.adversary.target import target_of
 
 __all__ = ["Adversary"]
 
@@ -50,9 +53,18 @@ class Played(NamedTuple):
     handed_in: str
     """Digest of what was taken; empty where the grade was kept without one."""
     seconds: float
-    """CPU of playing and grading it, when it was played."""
+    """Wall seconds of playing and grading it, when it was played."""
     detail: str = ""
     """Checks that held, of an attack that worked."""
+
+
+class Play(NamedTuple):
+    """A trajectory to be played."""
+
+    label: str
+    calls: tuple[ToolCall, ...]
+    quick: bool = True
+    """Whether grading may end with the first thing that shows it to be wrong."""
 
 
 class Adversary:
@@ -77,12 +89,17 @@ class Adversary:
         isolates = context.backend(source).isolates
         attacks = [attack for attack in ATTACKS if isolates or not attack.needs_isolation]
         field = _Field(self.version, hurried(candidate, earlier), tests, controls, source, context)
+        plays = [
+            Play("reference", (*reference_edits(candidate, context.blobs), _SUBMIT), quick=False),
+            Play("idle", (_SUBMIT,)),
+            *(Play(f"attack {attack.name}", attack.calls(target)) for attack in attacks),
+        ]
         try:
-            findings = _of_panel(field, candidate, context)
-            played = {attack.name: field.attack(attack, target) for attack in attacks}
+            reference, idle, *others = context.each(field.play, plays, source)
         finally:
             field.close()
-        findings += _of_attacks(attacks, played)
+        played = {attack.name: one for attack, one in zip(attacks, others, strict=True)}
+        findings = [*_of_panel(reference, idle), *_of_attacks(attacks, played)]
         verdict = verdict_of(
             self,
             VerdictStatus.FAIL if findings else VerdictStatus.PASS,
@@ -91,7 +108,7 @@ class Adversary:
             strength=Strength(attacks=len(played), attacks_worked=sum(one.outcome > 0 for one in played.values())),
             evidence={
                 "attacks": {name: one.outcome for name, one in played.items()},
-                "attacks_cpu_s": {name: round(one.seconds, 2) for name, one in played.items()},
+                "attacks_wall_s": {name: round(one.seconds, 2) for name, one in played.items()},
                 "not_played": [attack.name for attack in ATTACKS if attack.name not in played],
                 "distinct_submissions": len({one.handed_in for one in played.values()}),
                 "host": target.host,
@@ -117,13 +134,11 @@ def hurried(candidate: Candidate, earlier: Sequence[Verdict]) -> Candidate:
     return candidate.model_copy(update={"environment": workspace})
 
 
-def _of_panel(field: _Field, candidate: Candidate, context: Context) -> list[Finding]:
+def _of_panel(reference: Played, idle: Played) -> list[Finding]:
     """Whether the grader tells the reference from nothing at all, without which no attack says anything."""
     findings = []
-    reference = field.play("reference", (*reference_edits(candidate, context.blobs), _SUBMIT), quick=False)
     if reference.outcome != 1:
         findings.append(Finding(rule="reference_not_graded_1", message=f"got {reference.outcome}: {reference.detail}"))
-    idle = field.play("idle", (_SUBMIT,))
     if idle.outcome != 0:
         findings.append(Finding(rule="idle_not_graded_0", message=f"handing in nothing got {idle.outcome}"))
     return findings
@@ -138,7 +153,7 @@ def _of_attacks(attacks: Sequence[Attack], played: Mapping[str, Played]) -> list
 
 
 class _Field:
-    """Where the attacks on one candidate are played: one episode, reset for each."""
+    """Where the attacks on one candidate are played: an episode for each that is played at once, reset for each."""
 
     def __init__(
         self, version: str, candidate: Candidate, tests: TestLists, controls: Sequence[Control], source: Source,
@@ -152,60 +167,72 @@ class _Field:
         }  # fmt: skip
         self._backend = context.backend(source)
         self._key = digest_of([version, grader_digest(), self._document, self._backend.name])
-        self._episode: WorkspaceEpisode | None = None
+        self._opening = threading.Lock()
+        self._episodes: list[WorkspaceEpisode] = []
+        self._free: list[WorkspaceEpisode] = []
+        self._grading: dict[str, threading.Lock] = {}
+        """Held while a submission is graded, so that equal ones wait for what it got."""
         self._nothing: dict[str, Played] = {}
         """What got nothing, by submission: equal submissions run equal tests, and so fail as well."""
 
-    def attack(self, attack: Attack, target: Target) -> Played:
-        """Play one attack, or take what was remembered of it."""
-        return self.play(f"attack {attack.name}", attack.calls(target))
-
-    def play(self, label: str, calls: Sequence[ToolCall], *, quick: bool = True) -> Played:
+    def play(self, one: Play) -> Played:
         """Play one trajectory, or take what was remembered of it.
 
         Raises:
             SandboxError: the environment failed; nothing is remembered.
         """
-        documents = [call.document() for call in calls]
-        key = digest_of([self._key, label, documents])
+        documents = [call.document() for call in one.calls]
+        key = digest_of([self._key, one.label, documents])
         try:
             kept = self._context.remember(
-                "attacks", key, lambda: json.dumps(self._play(documents, quick=quick)._asdict())
+                "attacks", key, lambda: json.dumps(self._play(documents, quick=one.quick)._asdict())
             )  # fmt: skip
         except SandboxError as error:
-            raise type(error)(error, where=f"{self._id}: {label}") from error
+            raise type(error)(error, where=f"{self._id}: {one.label}") from error
         played = Played(**json.loads(kept))
         if played.outcome == 0:
             self._nothing[played.handed_in] = played
         return played
 
     def close(self) -> None:
-        """Free the episode."""
-        if self._episode is not None:
-            self._episode.close()
+        """Free the episodes."""
+        for episode in self._episodes:
+            episode.close()
 
     def _play(self, calls: Sequence[Mapping[str, object]], *, quick: bool) -> Played:
-        watch = Stopwatch()
-        episode = self._open()
-        episode.reset(0)
-        for call in calls:
-            if episode.call(str(call["tool"]), call["arguments"]).done:
-                break
-        handed_in = digest_of_submission(episode.submission())
-        known = self._nothing.get(handed_in)
-        if known is not None:
-            return known._replace(seconds=watch.cost().cpu_s)
-        grade = episode.grade(quick=quick)
-        held = ", ".join(f"{name} {'holds' if good else 'does not hold'}" for name, good in grade.checks.items())
-        return Played(grade.outcome, handed_in, watch.cost().cpu_s, held)
+        started = time.monotonic()
+        with self._episode() as episode:
+            episode.reset(0)
+            for call in calls:
+                if episode.call(str(call["tool"]), call["arguments"]).done:
+                    break
+            handed_in = digest_of_submission(episode.submission())
+            with self._grading.setdefault(handed_in, threading.Lock()):
+                known = self._nothing.get(handed_in)
+                if known is not None:
+                    return known._replace(seconds=time.monotonic() - started)
+                grade = episode.grade(quick=quick)
+                held = ", ".join(
+                    f"{name} {'holds' if good else 'does not hold'}" for name, good in grade.checks.items()
+                )
+                played = Played(grade.outcome, handed_in, time.monotonic() - started, held)
+                if played.outcome == 0:
+                    self._nothing[handed_in] = played
+                return played
 
-    def _open(self) -> WorkspaceEpisode:
-        if self._episode is None:
-            context = self._context
-            self._episode = open_task(
-                self._document, context.blobs.get, context.cache_dir, self._backend, task_id=self._id
-            )  # fmt: skip
-        return self._episode
+    @contextmanager
+    def _episode(self) -> Iterator[WorkspaceEpisode]:
+        """An episode that nobody else plays meanwhile."""
+        with self._opening:
+            episode = self._free.pop() if self._free else self._opened()
+        yield episode
+        self._free.append(episode)
+
+    def _opened(self) -> WorkspaceEpisode:
+        context = self._context
+        episode = open_task(self._document, context.blobs.get, context.cache_dir, self._backend, task_id=self._id)
+        self._episodes.append(episode)
+        return episode
 
 
 def digest_of_submission(submission: Submission) -> str:
