@@ -125,6 +125,9 @@ class Connection:
         self.authority.phase = Phase.OURS
         self.steps.refill()
         self.sql.deserialize(image)
+        # A new schema that carries the old one's cookie does not expire statements prepared before, and those of STRICT
+        # tables hold pointers into the old: setting the authorizer anew has SQLite prepare them again.
+        self.sql.set_authorizer(self.authority)
 
     def image(self) -> bytes:
         """The present state; equal states need not have equal images."""

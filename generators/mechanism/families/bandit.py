@@ -180,7 +180,7 @@ class BanditFamily(Family[Bandit, Pulls]):
         if presentation is Presentation.WRITTEN:
             pairs = enumerate(zip(parameters.claims, parameters.rates, strict=True))
             rows = tuple((arm, claim / _STEP, rate / _STEP) for arm, (claim, rate) in pairs)
-            facts["rates"] = Grid(("arm", "claimed", "rate"), rows)
+            facts["table"] = Grid(("arm", "claimed", "rate"), rows)
         return facts
 
     def turns(self, parameters: Bandit, presentation: Presentation) -> int:
@@ -233,7 +233,7 @@ def _tables(presentation: Presentation) -> tuple[Table, ...]:
 
 def _tools(parameters: Bandit, presentation: Presentation) -> tuple[Tool, ...]:
     arm = Parameter(name="arm", type="integer", minimum=0, maximum=len(parameters.rates) - 1)
-    guards = (Guard(sql="SELECT pulls_left > 0 FROM state", error="there are no {pulls_word} left"),)
+    guards = (Guard(sql="SELECT pulls_left > 0 FROM state", error="there are no {tries} left"),)
     effects = (
         "INSERT INTO pulls(arm, paid) SELECT :arm, tape.pays FROM tape"
         " WHERE tape.arm = :arm AND tape.turn = 1 + (SELECT count(*) FROM pulls WHERE arm = :arm)",
