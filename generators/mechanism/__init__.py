@@ -1,0 +1,5 @@
+"""Tasks from solved mechanisms."""
+
+from envsynth.generators.mechanism.generator import Mechanism
+
+__all__ = ["Mechanism"]

@@ -1,0 +1,126 @@
+"""Drawing a mechanism from a seed, again and again until the default is neither lost nor nearly right."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from envsynth.generators.mechanism.contract import Family, Look, Policy, Presentation, Refused, Skin
+from envsynth.generators.mechanism.dress import dress, dressed_sql, worded
+from envsynth.generators.mechanism.players import Played, Stage, idle
+from envsynth.models import Check, Utility, Verifier, World
+
+MAX_DRAWS = 25
+"""Draws before a mechanism is given up."""
+_CLOCK = "2026-03-02T08:00:00"
+
+
+class Draw(NamedTuple):
+    """One sampled mechanism."""
+
+    family: Family[Any, Any]
+    skin: Skin
+    parameters: Any
+    tape: Any
+    labels: tuple[str, ...]
+    number: int
+    """1 for the first draw."""
+
+
+class Shown(NamedTuple):
+    """A mechanism in one presentation and one skin, with its references played."""
+
+    world: World
+    played: Mapping[str, Played]
+    """By policy: `oracle`, `default`, `idle`, and `bayes` where there is one."""
+
+    @property
+    def reference(self) -> str:
+        """The policy that scores 1."""
+        return "bayes" if "bayes" in self.played else "oracle"
+
+    def place(self) -> float:
+        """Where the default stands between idling (0) and the reference (1)."""
+        utility = {name: played.utility for name, played in self.played.items()}
+        reach = utility[self.reference] - utility["idle"]
+        return (utility["default"] - utility["idle"]) / reach if reach > 0 else float("inf")
+
+
+def draw(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> Draw | None:
+    """The first draw whose default lies in the family's band, when all is hidden; None where there is none.
+
+    It depends on the arguments alone, and so is the same in every presentation.
+
+    Raises:
+        Refused: a reference policy made a call that is not possible.
+    """
+    low, high = family.band
+    for number in range(1, MAX_DRAWS + 1):
+        found = _draw_once(family, skin, level, f"{seed}/{number}", number)
+        shown = show(found, Presentation.HIDDEN)
+        best = shown.played["oracle"].utility
+        if low <= shown.place() <= high and best > shown.played["default"].utility:
+            return found
+    return None
+
+
+def show(found: Draw, presentation: Presentation) -> Shown:
+    """The mechanism in a presentation, with every reference played through its tools.
+
+    Raises:
+        Refused: a reference policy made a call that is not possible.
+    """
+    family, skin = found.family, found.skin
+    neutral = family.world(found.parameters, found.tape, Look(presentation, found.labels, _CLOCK))
+    facts = family.facts(found.parameters, presentation)
+    world = dress(neutral, skin, facts, f"{family.name}-{skin.name}".replace("_", "-"))
+    policies = {**family.policies(found.parameters, presentation), "idle": idle}
+    return Shown(world, play_all(found, world, policies, presentation))
+
+
+def play_attacks(found: Draw, world: World, presentation: Presentation, rng: Random) -> dict[str, Played]:
+    """Play the family's attacks; a refused call ends an attack, and is no fault."""
+    attacks = found.family.attacks(found.parameters, presentation, rng)
+    return play_all(found, world, {name: _forgiving(policy) for name, policy in attacks.items()}, presentation)
+
+
+def play_all(
+    found: Draw, world: World, policies: Mapping[str, Policy], presentation: Presentation
+) -> dict[str, Played]:
+    """Play policies on a dressed world, each from the start.
+
+    Raises:
+        Refused: a call is not possible.
+    """
+    # The scale is of no consequence here: utilities are read as they are.
+    utility = Utility(sql=dressed_sql(found.family.utility(found.parameters), found.skin), default=0.0, reference=1.0)
+    verifier = Verifier(checks=(Check(id="any", sql="SELECT 1"),), utility=utility)
+    stage = Stage(world, found.skin, verifier, found.family.turns(found.parameters, presentation))
+    try:
+        return {name: stage.play(policy) for name, policy in policies.items()}
+    finally:
+        stage.close()
+
+
+def _forgiving(policy: Policy) -> Policy:
+    def play(player: Any) -> None:
+        try:
+            policy(player)
+        except Refused:
+            return
+
+    return play
+
+
+def _draw_once(family: Family[Any, Any], skin: Skin, level: int, seed: str, number: int) -> Draw:
+    parameters = family.sample(level, stream(seed, "parameters"), skin.unit)
+    labels = stream(seed, "labels").sample(list(skin.labels), family.labels(parameters))
+    told = worded(skin, family.variant(parameters))
+    return Draw(family, told, parameters, family.tape(parameters, stream(seed, "tape")), tuple(labels), number)
+
+
+def stream(seed: str, purpose: str) -> Random:
+    """A source of randomness of its own: no two seeds or purposes share anything."""
+    return Random(int.from_bytes(hashlib.sha256(f"{purpose}/{seed}".encode()).digest(), "big"))
