@@ -1,0 +1,122 @@
+"""The bandit's solver against enumeration of policies and tapes."""
+
+from itertools import product
+from math import factorial
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from envsynth.generators.mechanism.contract import LEVELS, Presentation
+from envsynth.generators.mechanism.families.bandit import (
+    Bandit,
+    BanditFamily,
+    Pulls,
+    bayes_successes,
+    belief_value,
+)
+
+FAMILY = BanditFamily()
+SMALL = Bandit(rates=(15, 4), claims=(6, 14), pulls=4, pay=30)
+
+
+class Arms:
+    """A player whose arms pay as a tape says."""
+
+    over = False
+
+    def __init__(self, tape: Pulls) -> None:
+        self.left = [list(successes) for successes in tape.successes]
+        self.wins = 0
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        assert tool == "pull"
+        paid = self.left[arguments["arm"]].pop(0)
+        self.wins += paid
+        return {"paid": paid}
+
+
+def tapes(bandit: Bandit) -> Any:
+    """Every tape with its chance."""
+    rows = list(product((0, 1), repeat=bandit.pulls))
+    for chosen in product(rows, repeat=len(bandit.rates)):
+        chance = 1.0
+        for rate, row in zip(bandit.rates, chosen, strict=True):
+            for success in row:
+                chance *= rate / 20 if success else 1 - rate / 20
+        yield Pulls(chosen), chance
+
+
+def prior_chance(wins: int, losses: int) -> float:
+    """Chance of one order of wins and losses of an arm whose rate is uniform."""
+    return factorial(wins) * factorial(losses) / factorial(wins + losses + 1)
+
+
+def worth(policy: dict[tuple[int, ...], int], history: tuple[int, ...], counts: Any, pulls: int) -> float:
+    """Expected successes of a policy (outcomes so far -> arm), weighted with the chance of the history."""
+    chance = prior_chance(*counts[0]) * prior_chance(*counts[1])
+    total = sum(history) * chance if len(history) == pulls else 0.0
+    if len(history) < pulls:
+        arm = policy[history]
+        for success in (0, 1):
+            after = [list(count) for count in counts]
+            after[arm][1 - success] += 1
+            total += worth(policy, (*history, success), after, pulls)
+    return total
+
+
+def test_belief_programme_is_the_best_of_all_policies() -> None:
+    histories = [history for length in range(3) for history in product((0, 1), repeat=length)]
+    values = [
+        worth(dict(zip(histories, arms, strict=True)), (), ((0, 0), (0, 0)), 3)
+        for arms in product((0, 1), repeat=len(histories))
+    ]
+    assert belief_value(((0, 0), (0, 0)), 3) == pytest.approx(max(values))
+
+
+def test_expectations_are_the_means_over_all_tapes() -> None:
+    expected = FAMILY.expected(SMALL)
+    policies = FAMILY.policies(SMALL, Presentation.HIDDEN)
+    mean = dict.fromkeys(policies, 0.0)
+    solved = 0.0
+    for tape, chance in tapes(SMALL):
+        solved += chance * FAMILY.solved(SMALL, tape)
+        for name, policy in policies.items():
+            arms = Arms(tape)
+            policy(arms)
+            mean[name] += chance * arms.wins * SMALL.pay
+    assert {name: pytest.approx(value) for name, value in mean.items()} == {name: expected[name] for name in policies}
+    assert solved == pytest.approx(expected["oracle"])
+    assert expected["idle"] < expected["default"] < expected["bayes"] < expected["oracle"]
+
+
+def test_hindsight_is_the_best_of_all_sequences() -> None:
+    rng = Random(5)
+    for _ in range(20):
+        tape = FAMILY.tape(SMALL, rng)
+        realised = []
+        for sequence in product((0, 1), repeat=SMALL.pulls):
+            arms = Arms(tape)
+            for arm in sequence:
+                arms.call("pull", arm=arm)
+            realised.append(arms.wins * SMALL.pay)
+        assert FAMILY.hindsight(SMALL, tape) == max(realised)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_draws_mislead_and_do_not_depend_on_the_unit(level: int) -> None:
+    one, dear = FAMILY.sample(level, Random(level), 1), FAMILY.sample(level, Random(level), 250)
+    assert (dear.rates, dear.claims, dear.pulls, dear.pay) == (one.rates, one.claims, one.pulls, 250 * one.pay)
+    praised = max(range(len(one.claims)), key=one.claims.__getitem__)
+    assert max(one.rates) - one.rates[praised] >= 8
+    low, high = FAMILY.band
+    assert low < FAMILY.expected(one)["default"] / FAMILY.expected(one)["bayes"] < high
+
+
+def test_levels_leave_the_uninformed_further_behind() -> None:
+    def share(level: int) -> float:
+        draws = [FAMILY.sample(level, Random(100 * level + number), 1) for number in range(8)]
+        return fmean(bayes_successes(one.rates, one.pulls) * 20 / (one.pulls * max(one.rates)) for one in draws)
+
+    assert share(1) > share(4) > share(5)
