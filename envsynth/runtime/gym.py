@@ -11,12 +11,11 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.vector.utils import shared_memory
 
-from .contract import JSON, Episode, Grade, ToolResult
-from .observe import character_set, confine, render
+from .contract import Episode, Grade, ToolResult
+from .gym_actions import Actions, TextActions, WideText
+from .observe import confine, render
 
 MAX_OBSERVATION = 100_000
-"""Characters."""
-MAX_ACTION = 2_000_000
 """Characters."""
 
 Observation = dict[str, Any]
@@ -26,7 +25,7 @@ _CHARACTER_BYTES = 3
 """Longest UTF-8 form of a character of `character_set`."""
 
 
-class ObservedText(spaces.Text):
+class ObservedText(WideText):
     """Text that crosses processes whole.
 
     gymnasium reads the shared memory of a plain `Text` once, when an asynchronous vector environment is made, and so
@@ -87,12 +86,13 @@ def _write_shared_text(space: ObservedText, index: int, values: str, shared_memo
     memoryview(shared_memory.get_obj()).cast("B")[start : start + len(record)] = record
 
 
-class ToolEnv(gymnasium.Env[Observation, str]):
+class ToolEnv(gymnasium.Env[Observation, Any]):
     """An episode whose actions are tool calls.
 
-    An action is a JSON text `{"tool": name, "arguments": {...}}`. An observation is `text` (what the tool answered; the
-    instruction at first) and `turn` (calls made so far). The reward is 0 until the episode is over, and then the
-    grade's; the last `info["grade"]` has every component. An action that is no tool call ends the episode with gate 0.
+    An action is a JSON text `{"tool": name, "arguments": {...}}`, or what `actions` says. An observation is `text`
+    (what the tool answered; the instruction at first) and `turn` (calls made so far). The reward is 0 until the episode
+    is over, and then the grade's; the last `info["grade"]` has every component. An action that is no tool call ends the
+    episode with gate 0.
 
     A pickled or copied environment has no episode: reset it first.
 
@@ -108,6 +108,7 @@ class ToolEnv(gymnasium.Env[Observation, str]):
         *,
         task_id: str,
         max_turns: int,
+        actions: Actions | None = None,
         render_mode: str | None = None,
     ) -> None:
         """An environment over one task.
@@ -116,20 +117,23 @@ class ToolEnv(gymnasium.Env[Observation, str]):
             open_episode: makes the episode; called at the first reset.
             task_id: told in every `info`.
             max_turns: tool calls that an episode may have.
+            actions: how calls are spelt; None: as JSON texts.
             render_mode: none is known.
         """
         self.task_id = task_id
         self.render_mode = render_mode
         self.observation_space = spaces.Dict(
             {
-                "text": ObservedText(MAX_OBSERVATION, min_length=0, charset=character_set()),
+                "text": ObservedText.of(0, MAX_OBSERVATION),
                 "turn": spaces.Discrete(max_turns + 2),
             }
         )
-        self.action_space = spaces.Text(MAX_ACTION, min_length=0, charset=character_set())
+        self._actions = actions or TextActions()
+        self.action_space = self._actions.space
         self._max_turns = max_turns
         self._open_episode = open_episode
         self._episode: Episode | None = None
+        self._tools = ""
         self._turn = 0
         self._done = True
 
@@ -140,17 +144,18 @@ class ToolEnv(gymnasium.Env[Observation, str]):
         super().reset(seed=seed)
         if self._episode is None:
             self._episode = self._open_episode()
+            self._tools = json.dumps(self._episode.tools())
         instruction = self._episode.reset(int(self.np_random.integers(2**31)))
         self._turn, self._done = 0, False
-        return self._observe(instruction), {"task_id": self.task_id, "tools": self._episode.tools()}
+        return self._observe(instruction), {"task_id": self.task_id, "tools": json.loads(self._tools)}
 
-    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Make one tool call; `truncated` when the budget of calls is overdrawn."""
         if self._episode is None or self._done:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset first")
-        call = parse_action(action)
+        call = self._actions.parse(action)
         if isinstance(call, str):
-            result = self._episode.malformed(action if isinstance(action, str) else "")
+            result = self._episode.malformed(action if isinstance(action, str) else repr(action)[:MAX_OBSERVATION])
             result = result._replace(error=f"{result.error}: {call}")
         else:
             result = self._episode.call(call["tool"], call["arguments"])
@@ -162,14 +167,14 @@ class ToolEnv(gymnasium.Env[Observation, str]):
         return self._observe(render(result)), reward, result.done and not truncated, truncated, info
 
     def render(self) -> None:
-        """Nothing: there is no picture of a workspace."""
+        """Nothing: there is no picture of a workspace or a world."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # A workspace is a running sandbox of this process.
+        # An episode is a running sandbox, or a database in memory, of this process.
         return {**self.__dict__, "_episode": None, "_done": True}
 
     def close(self) -> None:
-        """Free the workspace."""
+        """Free the episode."""
         episode, self._episode, self._done = self._episode, None, True
         if episode is not None:
             episode.close()
@@ -182,27 +187,6 @@ class ToolEnv(gymnasium.Env[Observation, str]):
         if result.done and self._episode is not None:
             info["grade"] = grade_document(self._episode.grade())
         return info
-
-
-def parse_action(action: str) -> JSON:
-    """The call of an action, as `{"tool": …, "arguments": …}`, or a text saying why it is none."""
-    if not isinstance(action, str):
-        return "it is not a text"
-    if len(action) > MAX_ACTION:
-        return f"it is longer than {MAX_ACTION} characters"
-    try:
-        call = json.loads(action, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return "it is not JSON"
-    if not isinstance(call, dict) or not isinstance(call.get("tool"), str):
-        return 'it is not an object with "tool" and "arguments"'
-    if not call.keys() <= {"tool", "arguments"} or not isinstance(call.get("arguments", {}), dict):
-        return 'it has other fields than "tool" and "arguments", or arguments that are no object'
-    return {"tool": call["tool"], "arguments": call.get("arguments", {})}
-
-
-def _no_constant(name: str) -> JSON:
-    raise ValueError(f"{name} is not JSON")
 
 
 def grade_document(grade: Grade) -> dict[str, Any]:

@@ -7,11 +7,15 @@ from functools import cache
 
 from .contract import JSON, ToolResult
 
+_ENCODED = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def render(result: ToolResult) -> str:
-    """What a model reads of a result: short fields a line each, long texts as they are."""
+    """What a model reads of a result: rows and short fields a line each, long texts as they are."""
     if not result.ok:
         return f"error: {result.error}"
+    if isinstance(result.result, list) and all(isinstance(row, dict) for row in result.result):
+        return "\n".join(map(_ENCODED, result.result)) or "no rows"
     if not isinstance(result.result, dict):
         return _plain(result.result)
     return "\n".join(
@@ -21,7 +25,7 @@ def render(result: ToolResult) -> str:
 
 
 def _plain(value: JSON) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else _ENCODED(value)
 
 
 @cache

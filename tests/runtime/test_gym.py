@@ -14,7 +14,8 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from envsynth.errors import SandboxError
 from envsynth.runtime.contract import Grade, ToolResult
-from envsynth.runtime.gym import MAX_ACTION, MAX_OBSERVATION, ToolEnv, parse_action
+from envsynth.runtime.gym import MAX_OBSERVATION, ToolEnv
+from envsynth.runtime.gym_actions import MAX_ACTION, parse_action
 from envsynth.runtime.observe import confine, render
 from envsynth.runtime.workspace import open_task
 

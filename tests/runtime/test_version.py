@@ -17,7 +17,7 @@ def copied_runtime(tmp_path: Path) -> Path:
 
 def test_what_only_carries_calls_and_results_does_not_count(tmp_path: Path) -> None:
     folder = copied_runtime(tmp_path)
-    for name in ("gym.py", "observe.py", "pack.py", "play.py", "replay.py", "worlds/episode.py"):
+    for name in ("gym.py", "gym_actions.py", "observe.py", "pack.py", "play.py", "replay.py", "worlds/episode.py"):
         folder.joinpath(name).write_text("")
     assert _digest(*_grading(folder)) == grader_digest()
     folder.joinpath("rewards.py").write_text("")
