@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -12,10 +12,13 @@ from envsynth.models import Candidate, Strength, Task, Tier, Trajectory, Verdict
 VERSION = "3"
 """Raised whenever the rules below change: it is part of every ladder."""
 
-REQUIRED = ("static", "determinism", "execution", "controls", "leakage", "adversary")
-"""Validators without whose PASS nothing is admitted."""
+REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "workspace": ("static", "determinism", "execution", "controls", "leakage", "adversary"),
+    "world": ("world_static", "world_determinism", "world_execution", "world_adversary"),
+}
+"""Validators without whose PASS nothing is admitted, by kind of environment."""
 
-HEARD = ("mutation", "strictness")
+HEARD: Mapping[str, tuple[str, ...]] = {"workspace": ("mutation", "strictness"), "world": ()}
 """Validators that must have been asked, and may say that a candidate gives them nothing to measure."""
 
 CALIBRATING = ("solvability",)
@@ -34,13 +37,14 @@ def admit(
         candidate: what is proposed.
         verdicts: one a validator, in the order of the ladder.
         panel: labelled trajectories; a reference and an idle one at least. Those of the verdicts are added.
-        required: validators that must have said PASS; None: REQUIRED, and HEARD must have spoken. Fewer only for a
-            task that was admitted before some of these were there.
+        required: validators that must have said PASS; None: REQUIRED, and HEARD must have spoken, of its kind. Fewer
+            only for a task that was admitted before some of these were there.
     """
     said = {verdict.validator: verdict for verdict in verdicts}
     if any(verdict.status not in (VerdictStatus.PASS, VerdictStatus.SKIP) for verdict in verdicts):
         return None
-    wanted, heard = (REQUIRED, HEARD) if required is None else (required, ())
+    kind = candidate.environment.kind
+    wanted, heard = (REQUIRED[kind], HEARD[kind]) if required is None else (required, ())
     if any(name not in said or said[name].status is not VerdictStatus.PASS for name in wanted):
         return None
     if any(name not in said for name in heard):

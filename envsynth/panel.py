@@ -13,6 +13,11 @@ MAX_TEST_FILES = 5
 _LINE_STEPS = (0, 1, 2, 3, 5, 8, 13, 21, 34)
 
 
+def first_panel(candidate: Candidate, blobs: BlobStore) -> tuple[Trajectory, ...]:
+    """The trajectories that a candidate starts with, whatever its environment."""
+    return candidate.panel or workspace_panel(candidate, blobs)
+
+
 def workspace_panel(candidate: Candidate, blobs: BlobStore) -> tuple[Trajectory, ...]:
     """`reference` (edits, one run of the visible tests, submit) and `idle` (submit at once)."""
     submit = ToolCall(tool="submit")

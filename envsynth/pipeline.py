@@ -24,7 +24,7 @@ from envsynth.parallel import threads_each
 from envsynth.sources import read_sources
 from envsynth.telling import Progress, Teller
 from envsynth.timing import Stopwatch
-from envsynth.work import Unit, Worked, generator, ladder, work
+from envsynth.work import Unit, Worked, environment_of, generator, ladder, work
 
 __all__ = ["build"]
 
@@ -35,8 +35,15 @@ class Planned(NamedTuple):
     """One source's work."""
 
     source: Source
+    environment: str
+    """Kind of environment that its generator makes."""
     leads: list[Lead]
     dropped: list[Dropped]
+
+    @property
+    def ladder(self) -> str:
+        """What its leads are judged by."""
+        return ladder(self.environment)
 
 
 def build(config: BuildConfig, progress: Progress) -> BuildReport:
@@ -54,7 +61,6 @@ class _Build:
     def __init__(self, config: BuildConfig, progress: Progress) -> None:
         self.config = config
         self.context = BuildContext(config.cache, sandbox=config.sandbox, offline=config.offline)
-        self.ladder = ladder()
         self.teller = Teller(progress, keep_going=config.keep_going)
         self.reused = 0
 
@@ -104,43 +110,44 @@ class _Build:
         self.teller.notes(self.context.notes, source.uri)
         self.teller.total += len(leads)
         self.teller.say("plan", f"{len(leads)} leads, {len(dropped)} passed over", source.uri)
-        return Planned(source, leads, dropped)
+        return Planned(source, environment_of(generator(source.generator)), leads, dropped)
 
     # --- working -------------------------------------------------------------------------------------------
 
     def _settle(self, catalog: Catalog, number: int, plan: Planned) -> None:
         revision = next((lead.revision for lead in plan.leads), "")
         catalog.record_source(number, plan.source, revision, len(plan.leads))
-        settled = catalog.settled([lead.key for lead in _all_leads(plan)], self.ladder)
+        settled = catalog.settled([lead.key for lead in _all_leads(plan)], plan.ladder)
         dropped = [drop for drop in plan.dropped if drop.lead.key not in settled]
         if dropped:
-            outcomes = [Outcome(lead=drop.lead, ladder=self.ladder, dropped=drop) for drop in dropped]
+            outcomes = [Outcome(lead=drop.lead, ladder=plan.ladder, dropped=drop) for drop in dropped]
             catalog.record(number, outcomes, self.context.blobs)
         pending = [lead for lead in plan.leads if lead.key not in settled]
         self.reused += len(plan.leads) - len(pending)
         self.teller.done += len(plan.leads) - len(pending)
         if not pending:
             return
-        # Before any work: a machine without a sandbox should say so once and not once a lead.
-        self.context.backend(plan.source)
+        if plan.environment == "workspace":
+            # Before any work: a machine without a sandbox should say so once and not once a lead.
+            self.context.backend(plan.source)
         self.teller.notes(self.context.notes, plan.source.uri)
         threads = threads_each(self.config.jobs, len(pending))
-        units = [self._unit(lead, plan.source, threads) for lead in pending]
+        units = [self._unit(lead, plan, threads) for lead in pending]
         for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units):
             self._take(catalog, number, plan.source, unit, result)
 
-    def _unit(self, lead: Lead, source: Source, threads: int) -> str:
+    def _unit(self, lead: Lead, plan: Planned, threads: int) -> str:
         config = self.config
         return Unit(
-            lead=lead, source=source, ladder=self.ladder, cache=config.cache, sandbox=config.sandbox,
+            lead=lead, source=plan.source, ladder=plan.ladder, cache=config.cache, sandbox=config.sandbox,
             offline=config.offline, threads=threads,
         ).to_json()  # fmt: skip
 
     def _take(self, catalog: Catalog, number: int, source: Source, unit: str, result: str | BaseException) -> None:
         """Record what became of a unit, tell the user, and stop where going on is pointless."""
         if isinstance(result, EnvsynthError) and result.retryable:
-            lead = Unit.from_json(unit).lead
-            outcome = Outcome(lead=lead, ladder=self.ladder, trouble=str(result))
+            lent = Unit.from_json(unit)
+            outcome = Outcome(lead=lent.lead, ladder=lent.ladder, trouble=str(result))
             worked = Worked(outcome=outcome, trouble_kind=result.what)
         elif isinstance(result, BaseException):
             raise result

@@ -168,7 +168,10 @@ class Language(Protocol):
 
 
 class Generator(Protocol):
-    """Makes candidates of one kind of source."""
+    """Makes candidates of one kind of source.
+
+    A class attribute `environment` says of what kind its environments are: `workspace` (where it is missing), `world`.
+    """
 
     name: str
     version: str
@@ -184,7 +187,7 @@ class Generator(Protocol):
 
 
 class Validator(Protocol):
-    """Grades candidates."""
+    """Grades candidates of one kind of environment: its class attribute `environment`, as for generators."""
 
     name: str
     version: str

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from envsynth import work
+from envsynth import admission, work
 from envsynth.catalog import Catalog
 from envsynth.catalog.blobs import roots_of
 from envsynth.config import BuildConfig
@@ -97,7 +97,7 @@ def revalidate(config: BuildConfig, selection: Selection, progress: Progress) ->
 
 
 def _require_known(names: tuple[str, ...]) -> None:
-    known = [validator.name for validator in work.validators()]
+    known = [validator.name for kind in admission.REQUIRED for validator in work.validators(kind)]
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
@@ -106,6 +106,13 @@ def _require_known(names: tuple[str, ...]) -> None:
                 cause=f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}",
                 next_step="envsynth plugins",
             )  # fmt: skip
+
+
+def _environment(outcome: Outcome) -> str:
+    """Kind of environment of a candidate, or of what its generator would have made."""
+    if outcome.candidate is not None:
+        return outcome.candidate.environment.kind
+    return work.environment_of(work.generator(outcome.lead.generator))
 
 
 class _Word(NamedTuple):
@@ -160,8 +167,9 @@ class _Revalidation:
 
     def _units(self) -> Iterator[Revision]:
         """A unit of work for each candidate that needs one; its outcome and contents are then in the cache."""
-        ladder = work.ladder()
         for outcome in self.catalog.outcomes(self.keys):
+            kind = _environment(outcome)
+            ladder = work.ladder(kind)
             if outcome.candidate is None:
                 if self.selection.names:
                     raise ConfigError(
@@ -172,7 +180,7 @@ class _Revalidation:
                     self._dropped.append(outcome.model_copy(update={"ladder": ladder}))
                 continue
             self.before[outcome.lead.key] = outcome.status
-            if plan(outcome, work.validators(), self.selection.only, self.selection.force) is None:
+            if plan(outcome, work.validators(kind), ladder, self.selection.only, self.selection.force) is None:
                 self.after[outcome.lead.key] = _Word.of(outcome)
                 continue
             source = self._source(outcome)
@@ -188,7 +196,8 @@ class _Revalidation:
         uri = outcome.lead.source
         if uri not in self._sources:
             source = self.catalog.source(uri)
-            self.context.backend(source)
+            if _environment(outcome) == "workspace":
+                self.context.backend(source)
             self.teller.notes(self.context.notes, uri)
             self._sources[uri] = source
         return self._sources[uri]

@@ -43,12 +43,13 @@ class Climb(NamedTuple):
     """Those whose verdict does not stand."""
 
 
-def plan(standing: Outcome, steps: Sequence[Validator], only: Sequence[str], force: bool) -> Climb | None:
+def plan(standing: Outcome, steps: Sequence[Validator], ladder: str, only: Sequence[str], force: bool) -> Climb | None:
     """What has to be done for an outcome; None where it stands.
 
     Args:
         standing: an outcome with a candidate.
-        steps: every validator, lowest first.
+        steps: every validator of its kind of environment, lowest first.
+        ladder: their digest.
         only: names of those that are looked at; empty: all. What is missing or owed below one of them that is due is
             asked too, because each step reads what those below measured. Another validator's verdict that is missing
             above is asked only where there is no task to lose: a candidate that gets past the step that had stopped
@@ -67,7 +68,7 @@ def plan(standing: Outcome, steps: Sequence[Validator], only: Sequence[str], for
             break
     if not due:
         # The same verdicts under another ladder: a version above a FAIL, or a rule of admission.
-        return None if only or standing.ladder == work.ladder() else Climb(tuple(steps), frozenset())
+        return None if only or standing.ladder == ladder else Climb(tuple(steps), frozenset())
     below = {step.name for step in steps[:highest] if step.name not in said or said[step.name].status in _OWED}
     again = frozenset(due | below)
     if only and standing.task is not None:
@@ -107,25 +108,29 @@ def rework(text: str) -> str:
 
 
 def _renewed(unit: Revision, standing: Outcome, context: BuildContext) -> tuple[Outcome, str]:
-    installed, candidate = work.validators(), standing.candidate
-    climb = plan(standing, installed, unit.only, unit.force)
-    if climb is None or candidate is None:
+    candidate = standing.candidate
+    if candidate is None:
+        return standing, ""
+    kind = candidate.environment.kind
+    installed, ladder = work.validators(kind), work.ladder(kind)
+    climb = plan(standing, installed, ladder, unit.only, unit.force)
+    if climb is None:
         return standing, ""
     said = {verdict.validator: verdict for verdict in standing.verdicts}
     verdicts = work.judge(candidate, unit.source, context, climb.steps, said, climb.again)
-    judged_by = _ladder_of(verdicts, installed)
+    judged_by = _ladder_of(verdicts, installed, ladder)
     required: Sequence[str] | None = None
-    if judged_by != work.ladder() and standing.task is not None:
-        required = [verdict.validator for verdict in verdicts if verdict.validator in admission.REQUIRED]
+    if judged_by != ladder and standing.task is not None:
+        required = [verdict.validator for verdict in verdicts if verdict.validator in admission.REQUIRED[kind]]
     outcome = Outcome(lead=standing.lead, ladder=judged_by)
     return work.concluded(outcome, candidate, verdicts, context, required)
 
 
-def _ladder_of(verdicts: Sequence[Verdict], steps: Sequence[Validator]) -> str:
+def _ladder_of(verdicts: Sequence[Verdict], steps: Sequence[Validator], ladder: str) -> str:
     """The installed ladder where these verdicts are all that a build would have; else the digest of what judged."""
     climbed = [[verdict.validator, verdict.version] for verdict in verdicts]
     installed = [[step.name, step.version] for step in steps]
     ended = bool(verdicts) and verdicts[-1].status in _ENDS
     if climbed == installed[: len(climbed)] and (ended or len(climbed) == len(installed)):
-        return work.ladder()
+        return ladder
     return digest_of([admission.VERSION, *climbed])

@@ -31,7 +31,7 @@ from envsynth.models import (
     VerdictStatus,
     digest_of,
 )  # fmt: skip
-from envsynth.panel import workspace_panel
+from envsynth.panel import first_panel
 from envsynth.protocols import Generator, Validator
 from envsynth.timing import Stopwatch
 
@@ -40,6 +40,7 @@ __all__ = [
     "Unit",
     "Worked",
     "concluded",
+    "environment_of",
     "generator",
     "judge",
     "ladder",
@@ -84,27 +85,33 @@ def generator(name: str) -> Generator:
     return plugins.load("generators", name)()
 
 
+def environment_of(plugin: Generator | Validator) -> str:
+    """The kind of environment that a generator makes or a validator judges: `workspace` where it does not say."""
+    return str(getattr(plugin, "environment", "workspace"))
+
+
 @cache
-def validators() -> tuple[Validator, ...]:
-    """Every validator, in the order of the ladder.
+def validators(kind: str) -> tuple[Validator, ...]:
+    """Every validator of one kind of environment, in the order of the ladder.
 
     Raises:
         ConfigError: one without which nothing can be admitted is not installed.
     """
-    missing = {*admission.REQUIRED, *admission.HEARD}.difference(plugins.names("validators"))
+    missing = {*admission.REQUIRED[kind], *admission.HEARD[kind]}.difference(plugins.names("validators"))
     if missing:
         raise ConfigError(
             f"validators that admission asks for are not installed: {', '.join(sorted(missing))}",
             where="entry points envsynth.validators", cause="envsynth was updated in place and not installed again",
             next_step="install envsynth again, as its README says",
         )  # fmt: skip
-    found = [plugins.load("validators", name)() for name in plugins.names("validators")]
-    return tuple(sorted(found, key=lambda validator: (validator.order, validator.name)))
+    found = (plugins.load("validators", name)() for name in plugins.names("validators"))
+    wanted = [validator for validator in found if environment_of(validator) == kind]
+    return tuple(sorted(wanted, key=lambda validator: (validator.order, validator.name)))
 
 
-def ladder() -> str:
-    """Digest of everything that judges a candidate."""
-    return digest_of([admission.VERSION, *([validator.name, validator.version] for validator in validators())])
+def ladder(kind: str) -> str:
+    """Digest of everything that judges a candidate with one kind of environment."""
+    return digest_of([admission.VERSION, *([validator.name, validator.version] for validator in validators(kind))])
 
 
 @cache
@@ -171,7 +178,7 @@ def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
     if isinstance(candidate, Dropped):
         owed = (candidate.detail or candidate.reason) if candidate.retryable else ""
         return outcome.model_copy(update={"dropped": candidate, "trouble": owed}), ""
-    verdicts = judge(candidate, source, context, validators())
+    verdicts = judge(candidate, source, context, validators(candidate.environment.kind))
     return concluded(outcome, candidate, verdicts, context)
 
 
@@ -184,7 +191,7 @@ def concluded(
 ) -> tuple[Outcome, str]:
     """The outcome with its verdicts and, where they admit it, its task; and the kind of trouble, if any."""
     with boundary(EnvsynthError, "the panel cannot be made", where=candidate.id):
-        panel = workspace_panel(candidate, context.blobs)
+        panel = first_panel(candidate, context.blobs)
     task = admission.admit(candidate, verdicts, panel, required)
     failed = next((v for v in verdicts if v.status in (VerdictStatus.ERROR, VerdictStatus.TIMEOUT)), None)
     trouble = failed.findings[0].message if failed and failed.findings else ""

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envsynth import plugins
-from envsynth.admission import HEARD, REQUIRED, admit
+from envsynth import admission, plugins
+from envsynth.admission import admit
 from envsynth.errors import ConfigError
-from envsynth.models import Candidate, Control, Strength, TestLists, Tier, Trajectory, Verdict, VerdictStatus
+from envsynth.models import Candidate, Control, Strength, TestLists, Tier, Trajectory, Verdict, VerdictStatus, Workspace
 from envsynth.work import validators
 
 PANEL = (Trajectory(label="reference", outcome=1), Trajectory(label="idle", outcome=0))
 LISTS = TestLists(fail_to_pass=("t",), pass_to_pass=())
-CANDIDATE = Candidate.model_construct(instruction="x")
+REQUIRED, HEARD = admission.REQUIRED["workspace"], admission.HEARD["workspace"]
+CANDIDATE = Candidate.model_construct(environment=Workspace.model_construct())
 
 
 def verdicts(**statuses: VerdictStatus) -> list[Verdict]:
@@ -102,4 +103,4 @@ def test_a_task_may_be_judged_again_by_fewer_validators_than_now_are_required() 
 def test_validators_that_admission_asks_for_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "names", lambda _: ["static", "execution"])
     with pytest.raises(ConfigError, match="not installed: adversary, controls, determinism"):
-        validators.__wrapped__()
+        validators.__wrapped__("workspace")

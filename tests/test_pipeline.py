@@ -93,9 +93,9 @@ class Judge:
 @pytest.fixture
 def judges(monkeypatch: pytest.MonkeyPatch) -> list[Judge]:
     judges = [Judge("static", 10), Judge("determinism", 20), Judge("execution", 30)]
-    monkeypatch.setattr(work, "validators", lambda: tuple(judges))
-    monkeypatch.setattr(admission, "REQUIRED", tuple(judge.name for judge in judges))
-    monkeypatch.setattr(admission, "HEARD", ())
+    monkeypatch.setattr(work, "validators", lambda kind: tuple(judges))
+    monkeypatch.setattr(admission, "REQUIRED", {"workspace": tuple(judge.name for judge in judges)})
+    monkeypatch.setattr(admission, "HEARD", {"workspace": ()})
     monkeypatch.setattr(work, "generator", lambda _: Listing())
     monkeypatch.setattr(pipeline, "generator", lambda _: Listing())
     monkeypatch.setattr(pipeline._Build, "_export", lambda *_: None)

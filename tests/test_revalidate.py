@@ -126,13 +126,13 @@ class Ladder:
 @pytest.fixture
 def ladder(monkeypatch: pytest.MonkeyPatch) -> Ladder:
     ladder = Ladder()
-    monkeypatch.setattr(work, "validators", lambda: tuple(ladder.judges))
+    monkeypatch.setattr(work, "validators", lambda kind: tuple(ladder.judges))
     monkeypatch.setattr(work, "generator", lambda _: Listing())
     monkeypatch.setattr(pipeline, "generator", lambda _: Listing())
     monkeypatch.setattr(pipeline._Build, "_export", lambda *_: None)
     monkeypatch.setattr(Listing, "developed", [])
-    monkeypatch.setattr(admission, "REQUIRED", ("static", "determinism", "execution"))
-    monkeypatch.setattr(admission, "HEARD", ())
+    monkeypatch.setattr(admission, "REQUIRED", {"workspace": ("static", "determinism", "execution")})
+    monkeypatch.setattr(admission, "HEARD", {"workspace": ()})
     return ladder
 
 
@@ -271,14 +271,14 @@ def test_only_leaves_the_others_but_for_what_is_missing_below(tmp_path: Path, la
     partly = outcomes(tmp_path)["good"]
     assert verdicts(partly) == ["static 1 PASS", *kept]
     assert partly.task.strength == Strength(attacks=1)
-    assert partly.ladder != work.ladder()
+    assert partly.ladder != work.ladder("workspace")
     again(tmp_path, Selection(only=("adversary",)))
     assert ladder.asked() == {}
     again(tmp_path)
     assert ladder.asked() == {"static": ["good"], "strictness": ["good"]}
     whole = outcomes(tmp_path)["good"]
     assert verdicts(whole) == ["static 2 PASS", *kept, "strictness 1 PASS"]
-    assert whole.ladder == work.ladder()
+    assert whole.ladder == work.ladder("workspace")
 
 
 def test_a_task_is_not_lost_for_validators_that_only_left_out(
@@ -288,7 +288,7 @@ def test_a_task_is_not_lost_for_validators_that_only_left_out(
     ladder.install("adversary", 40).fails = {"bad"}
     ladder.install("strictness", 48)
     required = ("static", "determinism", "execution", "adversary", "strictness")
-    monkeypatch.setattr(admission, "REQUIRED", required)
+    monkeypatch.setattr(admission, "REQUIRED", {"workspace": required})
     report = again(tmp_path, Selection(only=("adversary",)))
     assert words(tmp_path) == {"good": "admitted", "bad": "rejected adversary_failed"}
     assert report.exit_code == 1
@@ -389,7 +389,7 @@ def test_a_rule_of_admission_that_changed_runs_nothing(
     monkeypatch.setattr(admission, "VERSION", "later")
     assert again(tmp_path).standing == 0
     assert ladder.asked() == {}
-    assert outcomes(tmp_path)["good"].ladder == work.ladder()
+    assert outcomes(tmp_path)["good"].ladder == work.ladder("workspace")
     assert again(tmp_path).standing == 1
 
 
