@@ -10,7 +10,7 @@ from pathlib import Path
 from envsynth.catalog._connection import Connection, transaction, translated
 from envsynth.catalog._sql import statements
 from envsynth.errors import CatalogError
-from envsynth.models import Candidate, Tree
+from envsynth.models import Candidate, Tree, WorldRef
 from envsynth.protocols import BlobStore
 
 __all__ = ["CatalogBlobs", "roots_of"]
@@ -21,7 +21,9 @@ _BATCH = 1000
 
 def roots_of(candidate: Candidate) -> tuple[list[str], list[str]]:
     """Digests a candidate names: (trees, plain contents)."""
-    environment = candidate.workspace
+    if isinstance(candidate.environment, WorldRef):
+        return [], [candidate.environment.world]
+    environment = candidate.environment
     trees = [environment.tree, environment.hidden, candidate.solution.changes]
     if environment.recipe.site is not None:
         trees.append(environment.recipe.site)

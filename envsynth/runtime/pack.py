@@ -5,42 +5,66 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 import zipfile
-from collections.abc import Iterator
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, SandboxError, SandboxUnavailable, boundary
-from .contract import JSON, Backend
-from .workspace import WorkspaceEpisode, open_task
+from .contract import JSON, Backend, Episode
+from .worlds.episode import WorldEpisode, WorldModel, WorldTask
+
+if TYPE_CHECKING:
+    from .workspace import WorkspaceEpisode
 
 TASKS = "tasks.jsonl"
 BLOBS = "blobs.zip"
 HIDDEN = "hidden"
 PANEL = "panel.jsonl"
+_KEPT = 256
+"""Worlds, and tasks in worlds, that are kept ready in a process."""
+_LINE = re.compile(rb'\{"id":"([a-z0-9-]+)",')
 
 
 class Pack:
     """The Python package of an exported pack, as a folder.
 
-    `tasks.jsonl` and `blobs.zip` are what an agent may see. `hidden/` has the same two with tests, reference solutions
-    and grading documents; only grading opens them.
+    `tasks.jsonl` and `blobs.zip` are what an agent may see. `hidden/` has the same two with tests, reference solutions,
+    worlds and grading documents; only playing and grading open them.
     """
 
     def __init__(self, folder: Path, *, name: str) -> None:
         self.folder = folder
         self.name = name
         self._opened: dict[int, tuple[zipfile.ZipFile, ...]] = {}
+        self._model = lru_cache(_KEPT)(self._make_model)
+        self._world_task = lru_cache(_KEPT)(self._make_world_task)
 
     def tasks(self) -> list[JSON]:
         """Id, instruction, tools and budget of each task, sorted by id; fresh copies."""
         return list(_lines(self.folder / TASKS))
 
     @cached_property
+    def _visible(self) -> dict[str, JSON]:
+        return {task["id"]: task for task in self.tasks()}
+
+    @cached_property
     def budgets(self) -> dict[str, int]:
         """Calls that an episode may have, by task id."""
-        return {task["id"]: int(task["budget"]["turns"]) for task in self.tasks()}
+        return {task_id: int(task["budget"]["turns"]) for task_id, task in self._visible.items()}
+
+    def tools(self, task_id: str) -> list[JSON]:
+        """Name, description and JSON Schema parameters of a task's tools; a fresh copy.
+
+        Raises:
+            ConfigError: no such task.
+        """
+        self.require(task_id)
+        tools: list[JSON] = json.loads(json.dumps(self._visible[task_id]["tools"]))
+        return tools
 
     def require(self, task_id: str) -> None:
         """Check that a task is in the pack.
@@ -61,23 +85,32 @@ class Pack:
                 return list(_lines(folder / PANEL))
         raise ConfigError("the pack has no panel", where=str(self.folder), next_step="export the pack again")
 
-    def open(self, task_id: str, *, sandbox: str = "", cache_dir: Path | None = None) -> WorkspaceEpisode:
+    def open(self, task_id: str, *, sandbox: str = "", cache_dir: Path | None = None) -> Episode:
         """An episode of a task; call `reset` next.
 
         Args:
             task_id: one of `tasks()`.
-            sandbox: `auto`, `bubblewrap`, `docker`, `docker:RUNTIME`, `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
-            cache_dir: where trees and environments are kept; None: `$ENVSYNTH_CACHE`, else the user's cache folder.
+            sandbox: for workspaces; as for `open_workspace`.
+            cache_dir: for workspaces; as for `open_workspace`.
 
         Raises:
             ConfigError: no such task.
             SandboxError: no sandbox works here, or the environment cannot be made.
         """
         self.require(task_id)
-        return open_task(
-            self._documents[task_id], self.blob, cache_dir or default_cache_dir(),
-            backend(sandbox, where=f"{self.name}:{task_id}"), task_id=task_id,
+        if self._kinds[task_id] == "world":
+            return WorldEpisode(self._world_task(task_id))
+        return open_workspace(
+            self._document(task_id), self.blob, task_id=task_id, where=f"{self.name}:{task_id}", sandbox=sandbox,
+            cache_dir=cache_dir,
         )  # fmt: skip
+
+    def _make_world_task(self, task_id: str) -> WorldTask:
+        document = self._document(task_id)
+        return WorldTask(document, self._model(document["candidate"]["environment"]["world"]), task_id=task_id)
+
+    def _make_model(self, digest: str) -> WorldModel:
+        return world_model(digest, self.blob)
 
     def blob(self, digest: str) -> bytes:
         """A content, agent-visible or hidden.
@@ -106,15 +139,76 @@ class Pack:
         return self._opened[os.getpid()]
 
     @cached_property
-    def _documents(self) -> dict[str, JSON]:
-        return {line["id"]: line["task"] for line in _lines(self.folder / HIDDEN / TASKS)}
+    def _kinds(self) -> dict[str, str]:
+        return {task_id: str(task["kind"]) for task_id, task in self._visible.items()}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Where each task's grading document begins: most tasks of a large pack are never opened in one process."""
+        path, places, offset = self.folder / HIDDEN / TASKS, {}, 0
+        with boundary(SandboxError, "the pack is damaged", where=str(path)), path.open("rb") as lines:
+            for line in lines:
+                found = _LINE.match(line)
+                if found:
+                    places[found[1].decode()] = offset
+                offset += len(line)
+        return places
+
+    def _document(self, task_id: str) -> JSON:
+        path = self.folder / HIDDEN / TASKS
+        with boundary(SandboxError, "the pack is damaged", where=str(path)), path.open("rb") as lines:
+            lines.seek(self._places[task_id])
+            return json.loads(lines.readline())["task"]
+
+
+def world_model(digest: str, blobs: Callable[[str], bytes]) -> WorldModel:
+    """A world, ready to be played.
+
+    Args:
+        digest: of its document.
+        blobs: contents by sha256.
+
+    Raises:
+        SandboxError: it is missing, damaged or cannot be made.
+    """
+    with boundary(SandboxError, "the world cannot be made", where=digest[:12], next_step="export or build it again"):
+        return WorldModel(json.loads(blobs(digest)))
+
+
+def open_workspace(
+    document: JSON,
+    blobs: Callable[[str], bytes],
+    *,
+    task_id: str,
+    where: str,
+    sandbox: str = "",
+    cache_dir: Path | None = None,
+) -> WorkspaceEpisode:
+    """An episode of a workspace task; call `reset` next.
+
+    Args:
+        document: the JSON of a `models.Task`.
+        blobs: contents by sha256.
+        task_id: for messages of the episode.
+        where: for messages about the sandbox.
+        sandbox: `auto`, `bubblewrap`, `docker`, `docker:RUNTIME`, `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
+        cache_dir: where trees and environments are kept; None: `$ENVSYNTH_CACHE`, else the user's cache folder.
+
+    Raises:
+        SandboxError: no sandbox works here, or the environment cannot be made.
+    """
+    from .workspace import open_task
+
+    return open_task(
+        document, blobs, cache_dir or default_cache_dir(), backend(sandbox, where=where), task_id=task_id
+    )  # fmt: skip
 
 
 def backend(name: str, *, where: str) -> Backend:
     """The sandbox to use.
 
     Args:
-        name: as for `Pack.open`.
+        name: as for `open_workspace`.
         where: what it is for, for messages.
 
     Raises:
