@@ -12,3 +12,9 @@ SELECT task, round(kill_rate, 2) AS kill_rate, path, line, description FROM stre
 
 -- name: Near-duplicates; export without them: --where "id NOT IN (SELECT other FROM near_duplicate)"
 SELECT task, other, similarity, why FROM near_duplicate ORDER BY similarity DESC, task, other
+
+-- name: Hold out two families, and a skin of the others: --where with this for training, with NOT (...) for evaluation
+SELECT count(*) AS tasks FROM mechanism WHERE family NOT IN ('pandora', 'pricing') AND skin NOT LIKE 'port%'
+
+-- name: References by family and level, between default (0) and reference (1)
+SELECT family, level, policy, round(avg(score), 2) AS score, count(*) AS tasks FROM reference_score WHERE presentation = 'hidden' GROUP BY ALL ORDER BY family, level, policy

@@ -36,3 +36,9 @@
 
 -- name: near_duplicate
 -- pairs of tasks of nearly the same change: task, other (the later id), similarity, why
+
+-- name: mechanism
+-- one row a mechanism task: family, kin, skin, level, presentation, mechanism (equal in all presentations), utilities
+
+-- name: reference_score
+-- one row a mechanism task and reference policy: its utility between the default's (0) and the reference's (1)
