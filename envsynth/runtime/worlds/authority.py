@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 
@@ -23,7 +24,10 @@ _LIMITS = (
 )
 DATE_FUNCTIONS = frozenset({"date", "time", "datetime", "julianday", "strftime", "unixepoch"})
 """Allowed in worlds, with our own versions that know no present moment and no time zone."""
-_OUTSIDE = frozenset({"now", "localtime", "utc"})
+LIST_TABLES = ("json_each", "json_tree")
+"""Tables that SQLite makes of JSON."""
+_MOMENT = re.compile(r"[0-9 T:.Zz+-]+")
+_ZONES = frozenset({"localtime", "utc"})
 _WRITING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 
 
@@ -36,6 +40,8 @@ class Phase(IntEnum):
     """Guards and results: what an agent sees follows from them."""
     EFFECT = 2
     """Effects: they may read everything."""
+    ENDING = 3
+    """Whether nothing is left to do: it may read everything and change nothing."""
 
 
 class Hidden:
@@ -49,6 +55,9 @@ class Hidden:
             for column in table["columns"]
             if column["hidden"]
         )
+
+    def __bool__(self) -> bool:
+        return bool(self.tables or self.columns)
 
     def covers(self, table: str, column: str) -> bool:
         """Whether reading this tells something hidden; an empty column stands for the number of rows."""
@@ -88,7 +97,7 @@ class Authority:
         if action in _WRITING and self.phase is Phase.EFFECT:
             self.written.add(one)
             return ""
-        return "only reading is allowed here" if self.phase is Phase.SHOWN else "an effect can only change rows"
+        return "an effect can only change rows" if self.phase is Phase.EFFECT else "only reading is allowed here"
 
 
 class StepBudget:
@@ -110,8 +119,15 @@ class StepBudget:
 class Connection:
     """A database in memory under an authority."""
 
-    def __init__(self, hidden: Hidden) -> None:
+    def __init__(self, hidden: Hidden, *, lists: bool = False) -> None:
+        """A connection.
+
+        Args:
+            hidden: what nothing that is shown may read.
+            lists: whether statements may use the tables json_each and json_tree. Such a connection loads one image.
+        """
         self.sql = open_database()
+        self._lists = lists
         for limit, value in _LIMITS:
             self.sql.setlimit(limit, value)
         self.sql.execute("PRAGMA foreign_keys = ON")
@@ -128,6 +144,11 @@ class Connection:
         # A new schema that carries the old one's cookie does not expire statements prepared before, and those of STRICT
         # tables hold pointers into the old: setting the authorizer anew has SQLite prepare them again.
         self.sql.set_authorizer(self.authority)
+        if self._lists:
+            # SQLite sets these tables up at their first use, which the authorizer would see as a write. They point at
+            # the schema of that moment, so another image after this would leave them pointing at freed memory.
+            for table in LIST_TABLES:
+                self.sql.execute(f"SELECT 1 FROM {table}('[]')").fetchall()
 
     def image(self) -> bytes:
         """The present state; equal states need not have equal images."""
@@ -144,15 +165,18 @@ def open_database() -> sqlite3.Connection:
 
 @cache
 def _timeless() -> Mapping[str, Callable[..., JSON]]:
-    """SQLite's date functions; the present moment and time zones are NULL to them, as is any text they cannot read."""
+    """SQLite's date functions; the present moment and time zones are NULL to them, as is any text they cannot read.
+
+    SQLite reads bytes as text, and a text up to its first NUL, and it knows more than one word for the present moment.
+    So what is allowed is listed, and not what is forbidden.
+    """
     plain = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
     def timeless(name: str) -> Callable[..., JSON]:
         first = int(name == "strftime")
 
         def function(*arguments: JSON) -> JSON:
-            words = {argument.strip().lower() for argument in arguments[first:] if isinstance(argument, str)}
-            if len(arguments) <= first or words & _OUTSIDE:
+            if len(arguments) <= first or not _timeless_arguments(arguments[first:]):
                 return None
             marks = ",".join("?" * len(arguments))
             return plain.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
@@ -160,3 +184,13 @@ def _timeless() -> Mapping[str, Callable[..., JSON]]:
         return function
 
     return {name: timeless(name) for name in DATE_FUNCTIONS}
+
+
+def _timeless_arguments(arguments: Sequence[JSON]) -> bool:
+    """Whether a moment and its modifiers say everything themselves."""
+    moment, *modifiers = arguments
+    if any(isinstance(argument, bytes) or (isinstance(argument, str) and "\0" in argument) for argument in arguments):
+        return False
+    if isinstance(moment, str) and not _MOMENT.fullmatch(moment):
+        return False
+    return not any(isinstance(word, str) and word.strip().lower() in _ZONES for word in modifiers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,11 +11,12 @@ from typing import NamedTuple
 from ...errors import SandboxError, boundary
 from ..arguments import recordable
 from ..contract import JSON, Grade, ToolResult
-from .authority import Connection, Hidden, Phase
+from .authority import LIST_TABLES, Connection, Hidden, Phase
 from .grading import Ending, judge, trace_row
 from .image import build_image
+from .sqltext import joins_by_name
 from .states import state_hash
-from .tools import Called, WorldTool
+from .tools import Called, WorldTool, marked
 
 _REFUSED_CHARACTERS = 2_000
 """Kept in the trace of each argument of a call that was refused."""
@@ -32,20 +33,25 @@ class WorldModel:
             document: of a `models.World`.
 
         Raises:
-            ValueError: its tables cannot be made or filled.
+            ValueError: its tables cannot be made or filled, or what it hides could be read all the same.
         """
         self.document = document
         self.image = build_image(document)
         self.hidden = Hidden(document)
         decimals = _declared_decimals(document)
         self.tools: dict[str, WorldTool] = {tool["name"]: WorldTool(tool, decimals) for tool in document["tools"]}
-        self.over: str = document["over"]
+        self.over: str = document["over"] and marked(Phase.ENDING, document["over"])
         self.clock: str = document["clock"]
         self.keeps_time = any(
             table["name"] == "clock" and any(column["name"] == "now" for column in table["columns"])
             for table in document["tables"]
         )
         """Whether virtual time is a value of the state (`clock.now`); else it stands still."""
+        spoken = "\n".join([self.over, *_statements(document)]).lower()
+        self.lists = any(table in spoken for table in LIST_TABLES)
+        """Whether a statement may use a table that SQLite makes of JSON."""
+        if self.hidden:
+            _refuse_joins_by_name(document)
 
 
 class WorldTask:
@@ -140,7 +146,7 @@ class WorldEpisode:
             return self._refuse(tool, arguments, f"the budget of {task.turns} calls is spent")
         known = task.model.tools.get(tool) if isinstance(tool, str) else None
         if known is None:
-            return self._refuse(tool, arguments, f"there is no tool {str(tool)[:100]!r}; use {task.names}")
+            return self._refuse(_name(tool), arguments, f"there is no tool {_name(tool)!r}; use {task.names}")
         values, error = known.checked(arguments)
         if error:
             return self._refuse(tool, arguments, f"{tool}: {error}")
@@ -174,6 +180,10 @@ class WorldEpisode:
             raise TypeError("not a snapshot of a world's episode")
         self._load(snapshot.image)
         self._transcript = snapshot.transcript.copy()
+
+    def image(self) -> bytes:
+        """The present state, as bytes: equal ones mean equal states, but not the other way round."""
+        return self._open().image()
 
     def state_hash(self) -> str:
         """sha256 of the rows that count, independent of their order and of how they came about."""
@@ -221,8 +231,9 @@ class WorldEpisode:
             connection.sql.close()
 
     def _load(self, image: bytes) -> None:
-        if self._connection is None:
-            self._connection = Connection(self.task.model.hidden)
+        if self._connection is None or self.task.model.lists:
+            self.close()
+            self._connection = Connection(self.task.model.hidden, lists=self.task.model.lists)
         self._connection.load(image)
         self._look_at_clock()
 
@@ -244,9 +255,10 @@ class WorldEpisode:
 
     def _is_over(self) -> bool:
         connection = self._open()
-        connection.authority.phase = Phase.OURS
+        connection.authority.phase = Phase.ENDING
         connection.steps.refill()
-        row = connection.sql.execute(self.task.model.over).fetchone()
+        with boundary(SandboxError, "whether the episode is over cannot be told", where=self.task.id):
+            row = connection.sql.execute(self.task.model.over).fetchone()
         return row is not None and bool(row[0])
 
     def _look_at_clock(self) -> None:
@@ -255,15 +267,38 @@ class WorldEpisode:
             connection = self._open()
             connection.authority.phase = Phase.OURS
             connection.steps.refill()
-            self._now = str(connection.sql.execute(_NOW).fetchone()[0])
+            row = connection.sql.execute(_NOW).fetchone()
+            self._now = model.clock if row is None else str(row[0])
 
     def _refuse(self, tool: JSON, arguments: JSON, error: str) -> ToolResult:
         kept = recordable(arguments, limit=_REFUSED_CHARACTERS)
-        return self._record(str(tool)[:100], kept, Called(None, error), 0.0)
+        return self._record(_name(tool), kept, Called(None, error), 0.0)
 
     def _record(self, tool: str, arguments: JSON, called: Called, cost: float) -> ToolResult:
         self._transcript.turns.append(Turn(tool, arguments, called, cost))
         return ToolResult(not called.error, called.result, called.error, self._transcript.done)
+
+
+def _name(tool: JSON) -> str:
+    """What an agent gave as a tool's name, as messages and the trace have it: text that any database takes."""
+    return tool[:100].encode("utf-8", "replace").decode() if isinstance(tool, str) else f"({type(tool).__name__})"
+
+
+def _statements(document: JSON) -> Iterator[str]:
+    for tool in document["tools"]:
+        yield from (guard["sql"] for guard in tool["guards"])
+        yield from tool["effects"]
+        yield tool["result"]
+
+
+def _refuse_joins_by_name(document: JSON) -> None:
+    for tool in document["tools"]:
+        for sql in (*(guard["sql"] for guard in tool["guards"]), tool["result"]):
+            if joins_by_name(sql):
+                raise ValueError(
+                    f"tool {tool['name']}: what an agent is shown cannot join by NATURAL or USING, because SQLite then"
+                    " reads hidden columns without asking; say ON"
+                )
 
 
 def _declared_decimals(document: JSON) -> dict[str, int]:

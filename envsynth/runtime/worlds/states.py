@@ -69,6 +69,8 @@ def state_diff(connection: sqlite3.Connection, tables: Sequence[JSON]) -> dict[s
 def table_diff(connection: sqlite3.Connection, table: JSON) -> TableDiff:
     """What happened to one table between `initial` and `main`."""
     columns, keys = compared_columns(table), key_columns(table)
+    if _same_rows(connection, table, columns):
+        return TableDiff([], [], [])
     added = _rows_of_one(connection, table, "main", "initial")
     removed = _rows_of_one(connection, table, "initial", "main")
     if not keys:
@@ -81,6 +83,13 @@ def table_diff(connection: sqlite3.Connection, table: JSON) -> TableDiff:
         [row for row in added if _key(row, keys) not in both], [row for row in removed if _key(row, keys) not in both],
         changed,
     )  # fmt: skip
+
+
+def _same_rows(connection: sqlite3.Connection, table: JSON, columns: Sequence[str]) -> bool:
+    """Whether both states have the same rows in the same order, as most tables have; cheaper than a difference."""
+    names, place = ", ".join(f'"{name}"' for name in columns) or "count(*)", f'"{table["name"]}"'
+    before, after = (connection.execute(f"SELECT {names} FROM {state}.{place}") for state in ("initial", "main"))
+    return before.fetchall() == after.fetchall()
 
 
 def _rows_of_one(connection: sqlite3.Connection, table: JSON, here: str, there: str) -> list[Row]:

@@ -47,9 +47,9 @@ class WorldTool:
         self.cost: float = document["cost"]
         self.schema = object_schema(document["parameters"])
         self.description: str = document["doc"]
-        self._guards = [(guard["sql"], guard["error"]) for guard in document["guards"]]
-        self._effects: list[str] = document["effects"]
-        self._result: str = document["result"]
+        self._guards = [(marked(Phase.SHOWN, guard["sql"]), guard["error"]) for guard in document["guards"]]
+        self._effects: list[str] = [marked(Phase.EFFECT, effect) for effect in document["effects"]]
+        self._result: str = document["result"] and marked(Phase.SHOWN, document["result"])
         self._shape: str = document["shape"]
         self._decimals = {**decimals, **document["decimals"]}
         self._each: JSON = document["each"]
@@ -102,7 +102,9 @@ class WorldTool:
         finally:
             authority.phase = Phase.OURS
             connection.steps.refill()
-        sql.execute("ROLLBACK" if answer.error else "COMMIT")
+        # A statement that was interrupted, or that says so itself, has rolled the transaction back already.
+        if sql.in_transaction:
+            sql.execute("ROLLBACK" if answer.error else "COMMIT")
         return answer
 
     def _apply(self, connection: Connection, bound: Values) -> None:
@@ -134,7 +136,7 @@ class WorldTool:
     def _shaped(self, names: Sequence[str], rows: Sequence[Sequence[JSON]]) -> Called:
         if self._shape == "json":
             try:
-                return Called(json.loads(rows[0][0]) if rows and rows[0][0] is not None else None)
+                return Called(json.loads(rows[0][0], parse_float=_finite) if rows and rows[0][0] is not None else None)
             except (ValueError, TypeError, RecursionError):
                 return Called(None, "the call has no result")
         shown = [
@@ -178,6 +180,20 @@ class WorldTool:
             absent = dict.fromkeys(self._element["properties"]) if self._element else {}
             elements.append({**bound, **absent, **values, "position": position})
         return elements, ""
+
+
+def marked(phase: Phase, sql: str) -> str:
+    """A statement as it is prepared: equal texts of different phases are different statements.
+
+    The authorizer is asked when a statement is prepared, and prepared statements are kept by their text; so a query
+    that effects may make would stay allowed in a result.
+    """
+    return f"/* {phase.name.lower()} */ {sql}"
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def object_schema(parameters: Sequence[JSON]) -> JSON:
