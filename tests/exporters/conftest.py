@@ -9,12 +9,14 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.runtime.seal import seal
 
-if "tiny_task" not in sys.modules:
-    spec = importlib.util.spec_from_file_location("tiny_task", Path(__file__).parents[1] / "runtime" / "tiny_task.py")
-    assert spec
-    assert spec.loader
-    sys.modules["tiny_task"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["tiny_task"])
+for _name in ("tiny_task", "tiny_worlds"):
+    if _name not in sys.modules:
+        _path = Path(__file__).parents[1] / "runtime" / f"{_name}.py"
+        spec = importlib.util.spec_from_file_location(_name, _path)
+        assert spec
+        assert spec.loader
+        sys.modules[_name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[_name])
 tiny = sys.modules["tiny_task"]
 
 

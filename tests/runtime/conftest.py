@@ -24,8 +24,9 @@ def _load(name: str) -> ModuleType:
     return sys.modules[name]
 
 
-# Test modules import the shared project by this name.
+# Test modules import the shared project and the worlds by these names.
 tiny = _load("tiny_task")
+_load("tiny_worlds")
 
 
 @pytest.fixture(scope="session")
