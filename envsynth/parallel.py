@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
 
 __all__ = ["in_order", "threads_each"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+PATIENCE_S = 5.0
+"""How long an interrupt waits for what has begun; beyond it, sandboxes end with the process."""
+
+_LOOK_S = 0.5
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
@@ -28,12 +34,52 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int
     items = list(items)
     if threads <= 1 or len(items) <= 1:
         return [work(item) for item in items]
-    pool = ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="envsynth")
-    try:
-        return [future.result() for future in [pool.submit(work, item) for item in items]]
-    finally:
-        # A sandbox ends with the thread that started it, so what has begun is waited for.
-        pool.shutdown(wait=True, cancel_futures=True)
+    return _Shared(work, items).run(min(threads, len(items)))
+
+
+class _Shared(Generic[Item, Result]):
+    """Items that threads take one by one, the first first."""
+
+    def __init__(self, work: Callable[[Item], Result], items: Sequence[Item]) -> None:
+        self._work = work
+        self._items = items
+        self._waiting = iter(range(len(items)))
+        self._taking = threading.Lock()
+        self._stopped = False
+        self._results: dict[int, Result] = {}
+        self._errors: dict[int, BaseException] = {}
+
+    def run(self, threads: int) -> list[Result]:
+        # An interrupted program does not wait for daemons, and what they do in sandboxes ends with it.
+        crew = [threading.Thread(target=self._help, name=f"envsynth-{n}", daemon=True) for n in range(threads)]
+        try:
+            for one in crew:
+                one.start()
+            for one in crew:
+                while one.is_alive():
+                    # Not without end: a signal that another thread was given is looked at when this one awakes.
+                    one.join(_LOOK_S)
+        except BaseException:
+            self._stopped = True
+            deadline = time.monotonic() + PATIENCE_S
+            for one in [one for one in crew if one.is_alive()]:
+                one.join(max(0.0, deadline - time.monotonic()))
+            raise
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return [self._results[number] for number in range(len(self._items))]
+
+    def _help(self) -> None:
+        while (number := self._next()) is not None:
+            try:
+                self._results[number] = self._work(self._items[number])
+            except BaseException as error:  # raised again by the thread that waits
+                self._errors[number] = error
+                self._stopped = True
+
+    def _next(self) -> int | None:
+        with self._taking:
+            return None if self._stopped else next(self._waiting, None)
 
 
 def threads_each(jobs: int, units: int) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from envsynth import parallel
 from envsynth.context import BuildContext
 from envsynth.errors import SandboxError
 from envsynth.models import Origin, Source, SourceKind
@@ -55,9 +58,7 @@ def test_what_has_not_begun_when_one_fails_is_left_out(threads: int) -> None:
     with pytest.raises(SandboxError):
         in_order(work, range(1000), threads)
     assert len(begun) < 1000
-    assert threading.active_count() == 1 or not any(
-        one.name.startswith("envsynth") for one in threading.enumerate()
-    )  # fmt: skip
+    assert not any(one.name.startswith("envsynth-") for one in threading.enumerate())
 
 
 @pytest.mark.parametrize(
@@ -79,3 +80,34 @@ def test_only_what_is_isolated_from_each_other_runs_at_once(
         monkeypatch.setattr(context, "backend", lambda _, backend=backend: backend())
         names = set(context.each(lambda _: threading.current_thread().name, range(2), SOURCE))
         assert (names == {threading.current_thread().name}) == (at_once == 1)
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 30.0])
+def test_an_interrupt_begins_nothing_more_and_does_not_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    monkeypatch.setattr(parallel, "PATIENCE_S", patience_s)
+    begun: list[int] = []
+    ended = threading.Event()
+    may_end = threading.Event()
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 1:
+            signal.raise_signal(signal.SIGINT)  # this thread is given it, and the main thread acts on it
+        assert may_end.wait(30)
+        ended.set()
+
+    def clock() -> float:
+        """Is asked when the interrupt has come."""
+        may_end.set()
+        return 0.0
+
+    if patience_s:
+        monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=clock))
+    with pytest.raises(KeyboardInterrupt):
+        in_order(work, range(100), 2)
+    assert ended.is_set() == bool(patience_s)
+    may_end.set()
+    assert ended.wait(30)
+    assert sorted(begun) == [0, 1]
