@@ -25,3 +25,7 @@ def test_results_are_rendered_for_reading() -> None:
     assert render(ToolResult(True, result, "", False)) == "exit_code: 1\noutput:\na\nb\n\ntruncated: false"
     assert render(ToolResult(False, None, "no such file", False)) == "error: no such file"
     assert render(ToolResult(True, [1], "", False)) == "[1]"
+    rows = [{"arm": 0, "claimed": 0.7}, {"arm": 1, "claimed": "é"}]
+    assert render(ToolResult(True, rows, "", False)) == '{"arm": 0, "claimed": 0.7}\n{"arm": 1, "claimed": "é"}'
+    assert render(ToolResult(True, [], "", False)) == "no rows"
+    assert render(ToolResult(True, None, "", False)) == "null"
