@@ -258,7 +258,7 @@ class WorldEpisode:
         connection.authority.phase = Phase.ENDING
         connection.steps.refill()
         with boundary(SandboxError, "whether the episode is over cannot be told", where=self.task.id):
-            row = connection.sql.execute(self.task.model.over).fetchone()
+            row = connection.sql.execute(self.task.model.over, {"now": self._now}).fetchone()
         return row is not None and bool(row[0])
 
     def _look_at_clock(self) -> None:

@@ -1,0 +1,127 @@
+"""`world_static`: schema, SQL, hidden values, texts and verifier of a world task, without playing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from envsynth.judging import verdict_of
+from envsynth.models import Candidate, Finding, Source, Verdict, VerdictStatus, World
+from envsynth.protocols import Context
+from envsynth.runtime.worlds.authority import Connection
+from envsynth.runtime.worlds.sqltext import tokens
+from envsynth.timing import Stopwatch
+from envsynth.validators.world_static.ordering import lacks_order
+from envsynth.validators.world_static.program import Storage
+from envsynth.validators.world_static.schemas import schema_findings
+from envsynth.validators.world_static.statements import Prepared, Statement, inserted_table, prepare, statements
+from envsynth.validators.world_static.texts import private_findings, text_findings
+from envsynth.validators.world_static.verifier import verifier_findings
+from envsynth.validators.worlds.opened import Opened, opened
+
+__all__ = ["WorldStatic"]
+
+
+class WorldStatic:
+    """A world task keeps to its authority, hides what it hides, says what it must, and asks for something."""
+
+    name = "world_static"
+    version = "1"
+    order = 10
+    environment = "world"
+
+    def validate(
+        self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict] = ()
+    ) -> Verdict:
+        """FAIL where anything is found that makes the candidate unusable; the rest is noted."""
+        watch = Stopwatch()
+        try:
+            open_ = opened(candidate, context)
+        except ValidationError as exc:
+            first = exc.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            finding = Finding(rule="world_invalid", message=first["msg"], where=where)
+            return verdict_of(self, VerdictStatus.FAIL, [finding], watch)
+        except ValueError as exc:
+            finding = Finding(rule="world_invalid", message=str(exc))
+            return verdict_of(self, VerdictStatus.FAIL, [finding], watch)
+        world = open_.world
+        prepared = _prepared(open_)
+        fatal = [
+            *(finding for one in prepared for finding in _of_statement(*one, open_)),
+            *_of_orders(prepared, open_),
+            *schema_findings(world),
+            *text_findings(candidate, world),
+            *private_findings(candidate, world, context.blobs.get(candidate.world.world)),
+            *verifier_findings(candidate, open_),
+        ]
+        evidence = {
+            "tables": len(world.tables), "rows": sum(map(len, world.rows.values())), "tools": len(world.tools),
+            "statements": len(prepared), "image_bytes": len(open_.model.image),
+        }  # fmt: skip
+        status = VerdictStatus.FAIL if fatal else VerdictStatus.PASS
+        return verdict_of(self, status, [*fatal, *_noted(world)], watch, evidence=evidence)
+
+
+def _prepared(open_: Opened) -> list[tuple[Statement, Prepared]]:
+    connection = _connection(open_)
+    try:
+        return [(statement, prepare(connection, statement)) for statement in statements(open_.world)]
+    finally:
+        connection.sql.close()
+
+
+def _connection(open_: Opened) -> Connection:
+    connection = Connection(open_.model.hidden, lists=open_.model.lists)
+    connection.load(open_.model.image)
+    return connection
+
+
+def _of_statement(statement: Statement, prepared: Prepared, open_: Opened) -> Iterator[Finding]:
+    """What one statement may not do."""
+    if prepared.finding is not None:
+        yield prepared.finding
+        return
+    tolerated = {table.name for table in open_.world.tables if table.tolerated}
+    forbidden = sorted(prepared.written - tolerated)
+    if statement.tool is not None and statement.tool.kind == "read" and forbidden:
+        message = f"a read tool writes to {', '.join(forbidden)}, which is not tolerated"
+        yield Finding(rule="read_tool_writes", message=message, where=statement.where)
+    if statement.kind == "effect" and not prepared.written:
+        yield Finding(rule="effect_without_effect", message="it writes to no table", where=statement.where)
+
+
+def _of_orders(prepared: Sequence[tuple[Statement, Prepared]], open_: Opened) -> Iterator[Finding]:
+    """Results that have no order, and those that read what is hidden without having asked."""
+    grown = {inserted_table(statement.sql) for statement, _ in prepared if statement.kind == "effect"}
+    keys: dict[str, tuple[str, ...] | None] = {
+        table.name: () if table.name not in grown and len(open_.world.rows.get(table.name, ())) <= 1
+        else table.key or None
+        for table in open_.world.tables
+    }  # fmt: skip
+    connection = _connection(open_)
+    try:
+        storage = Storage(connection, open_.model.document["tables"])
+        for statement, one in prepared:
+            if one.finding is not None:
+                continue
+            if statement.kind in ("guard", "result") and (read := storage.hidden_read(one.program, open_.model.hidden)):
+                yield Finding(rule="reads_hidden", message=f"it reads hidden {read}", where=statement.where)
+            if statement.kind == "result" and lacks_order(statement, connection, keys):
+                message = "it may give several rows and has no ORDER BY"
+                yield Finding(rule="result_without_order", message=message, where=statement.where)
+    finally:
+        connection.sql.close()
+
+
+def _noted(world: World) -> Iterator[Finding]:
+    """What is odd and harms nobody."""
+    for tool in world.tools:
+        sql = " ".join((*(guard.sql for guard in tool.guards), *tool.effects, tool.result))
+        used = {piece.text[1:] for piece in tokens(sql) if piece.kind == "parameter"}
+        listed = {tool.each.parameter} if tool.each else set()
+        for parameter in tool.parameters:
+            if tool.kind not in ("submit", "think") and parameter.name not in used | listed:
+                where = f"tool {tool.name}, parameter {parameter.name}"
+                yield Finding(rule="parameter_unused", message="no statement reads it", where=where)

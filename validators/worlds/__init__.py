@@ -1,0 +1,1 @@
+"""What the validators of world tasks share. No plug-in itself."""

@@ -1,0 +1,60 @@
+"""Values that only hidden tables and columns hold, as far as they can be told from any other text or number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from envsynth.models import World
+
+MIN_CHARACTERS = 6
+"""Of a text; a shorter one may stand anywhere."""
+MIN_DIGITS = 5
+"""Of a number, without leading zeros."""
+_NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
+
+
+class HiddenValues(NamedTuple):
+    """What nobody can know who has seen no hidden row."""
+
+    texts: frozenset[str]
+    numbers: frozenset[float]
+
+    def texts_in(self, shown: str) -> list[str]:
+        """The hidden texts that stand in a text."""
+        return sorted(text for text in self.texts if text in shown)
+
+    def numbers_in(self, shown: str) -> list[float]:
+        """The hidden numbers that stand in a text; thousands may be set apart by commas."""
+        spoken = {float(found.replace(",", "")) for found in _NUMBER.findall(shown)}
+        return sorted(self.numbers & spoken)
+
+
+def hidden_values(world: World) -> HiddenValues:
+    """The values of hidden cells that no visible cell holds."""
+    hidden, visible = set(_cells(world, hidden=True)), set(_cells(world, hidden=False))
+    apart = hidden - visible
+    return HiddenValues(
+        frozenset(value for value in apart if isinstance(value, str) and _is_telling(value)),
+        frozenset(float(value) for value in apart if isinstance(value, int | float) and _has_digits(value)),
+    )
+
+
+def _cells(world: World, *, hidden: bool) -> Iterator[JsonValue]:
+    for table in world.tables:
+        places = [
+            place for place, column in enumerate(table.columns) if (table.hidden or column.hidden) == hidden
+        ]  # fmt: skip
+        for row in world.rows.get(table.name, ()) if places else ():
+            yield from (row[place] for place in places)
+
+
+def _is_telling(text: str) -> bool:
+    return len(text) >= MIN_CHARACTERS and not text.isspace()
+
+
+def _has_digits(number: float) -> bool:
+    return len(f"{abs(number):.12g}".replace(".", "").strip("0")) >= MIN_DIGITS

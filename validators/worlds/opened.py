@@ -1,0 +1,88 @@
+"""Worlds and tasks, ready to be played; a world is made once however many validators ask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from envsynth.models import Candidate, ToolCall, World
+from envsynth.models.base import canonical_json
+from envsynth.protocols import Context
+from envsynth.runtime.contract import JSON
+from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
+
+
+class Opened(NamedTuple):
+    """A world that can be played."""
+
+    world: World
+    model: WorldModel
+
+
+def opened(candidate: Candidate, context: Context) -> Opened:
+    """The candidate's world.
+
+    Raises:
+        KeyError: its blob is gone.
+        ValueError: the blob is no world, or its tables cannot be made.
+    """
+    return _opened(context.blobs.get(candidate.world.world))
+
+
+@lru_cache(maxsize=16)
+def _opened(content: bytes) -> Opened:
+    world = World.from_json(content)
+    return Opened(world, WorldModel(world.document()))
+
+
+def task_document(candidate: Candidate) -> JSON:
+    """The JSON that an episode reads of a task; the panel, which it does not read, is left out."""
+    return {
+        "candidate": {
+            "instruction": candidate.instruction,
+            "verifier": candidate.verifier.document(),
+            "budget": candidate.budget.document(),
+        }
+    }
+
+
+def task_of(candidate: Candidate, model: WorldModel) -> WorldTask:
+    """The candidate as a task that can be played."""
+    return WorldTask(task_document(candidate), model, task_id=candidate.id)
+
+
+def play(episode: WorldEpisode, calls: Sequence[ToolCall]) -> str:
+    """Play calls from the start until the episode is over.
+
+    Returns:
+        What a tool answered to the first call that was refused, with its place; empty where none was.
+    """
+    episode.reset()
+    fault = ""
+    for turn, call in enumerate(calls, 1):
+        answer = episode.call(call.tool, call.arguments)
+        if not answer.ok and not fault:
+            fault = f"call {turn}, {call.tool}: {answer.error}"
+        if answer.done:
+            break
+    return fault
+
+
+def effective_calls(world: World, episode: WorldEpisode) -> tuple[str, ...]:
+    """The calls of an episode that could change anything, in order, each as canonical JSON.
+
+    Two episodes with equal ones are one play, whatever was looked at or refused in between.
+    """
+    tools = {tool.name: tool for tool in world.tools}
+    found = []
+    for turn in episode.trace:
+        tool = tools.get(turn.tool)
+        if tool is None or turn.called.error or tool.kind in ("read", "think"):
+            continue
+        arguments = turn.arguments
+        if tool.each is not None:
+            arguments = {**arguments, tool.each.parameter: json.loads(arguments[tool.each.parameter])}
+        found.append(canonical_json([turn.tool, arguments]))
+    return tuple(found)
