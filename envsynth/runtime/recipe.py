@@ -45,15 +45,18 @@ def environment_mounts(environment: Path) -> tuple[Mount, ...]:
     return (Mount(environment, ENVIRONMENT), *(Mount(prefix, str(prefix)) for prefix in _prefixes(environment)))
 
 
+_FOREIGN = ("site-packages", "dist-packages", "ensurepip/_bundled", "test/wheeldata")
+
+
 def environment_covers(environment: Path) -> tuple[str, ...]:
     """Library folders of the interpreter itself: whatever is installed there is none of the task's business.
 
-    A pack with its hidden tests may be among it, or a later release of the very project.
+    A pack with its hidden tests may be among it, or a later release of the very project, as a wheel too.
     """
     return tuple(
         str(folder)
         for prefix in _prefixes(environment)
-        for kind in ("site-packages", "dist-packages")
+        for kind in _FOREIGN
         for folder in sorted(prefix.glob(f"lib*/python3*/{kind}"))
         if folder.is_dir() and not folder.is_symlink()
     )

@@ -42,9 +42,15 @@ _CERTIFICATE_FOLDERS = ("/usr/", "/etc/ssl/certs/", "/etc/pki/tls/certs/", "/etc
 """Already inside."""
 _PROC_FOLDERS = ("acpi", "asound", "scsi", "driver", "dynamic_debug", "pressure")
 _MASK = "/dev/null"
-_LIBRARIES = tuple(
-    f"usr/{place}lib*/python3*/{kind}" for place in ("", "local/") for kind in ("site-packages", "dist-packages")
+_LIBRARIES = (
+    *(
+        f"usr/{place}lib*/python3*/{kind}"
+        for place in ("", "local/")
+        for kind in ("site-packages", "dist-packages", "ensurepip/_bundled", "test/wheeldata")
+    ),
+    "usr/share/python-wheels",
 )
+"""What is installed for the host's own interpreters, and the wheels they bring along: some hold popular projects."""
 
 
 def isolation(*, network: bool, disable_nesting: bool) -> list[str]:

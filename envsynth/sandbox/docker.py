@@ -31,7 +31,9 @@ _PROBE_LIMITS = Limits(wall_s=60.0, output_bytes=2**16)
 # Reading, replacing, removing, and a folder made anew over an old one; and the libraries to be covered.
 _PROBE = """
 cat file && echo new >file && rm -r folder gone && mkdir folder || exit 1
-for place in /usr/lib*/python3*/*-packages /usr/local/lib*/python3*/*-packages; do
+for place in /usr/lib*/python3*/*-packages /usr/local/lib*/python3*/*-packages /usr/share/python-wheels \
+    /usr/lib*/python3*/ensurepip/_bundled /usr/local/lib*/python3*/ensurepip/_bundled \
+    /usr/lib*/python3*/test/wheeldata /usr/local/lib*/python3*/test/wheeldata; do
     [ -d "$place" ] && [ ! -L "$place" ] && echo "$place"
 done
 exit 0

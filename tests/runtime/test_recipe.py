@@ -231,9 +231,12 @@ def test_without_any_installer_the_next_step_is_named(tmp_path: Path, monkeypatc
 def test_the_interpreters_own_libraries_are_covered(tmp_path: Path) -> None:
     library = tmp_path / "python/lib/python3.99"
     (library / "site-packages").mkdir(parents=True)
+    (library / "ensurepip/_bundled").mkdir(parents=True)
     (tmp_path / "python/bin").mkdir()
     (tmp_path / "python/bin/python3").touch()
     (tmp_path / "environment/bin").mkdir(parents=True)
     (tmp_path / "environment/bin/python").symlink_to(tmp_path / "python/bin/python3")
-    assert environment_covers(tmp_path / "environment") == (str(library / "site-packages"),)
+    assert environment_covers(tmp_path / "environment") == (
+        str(library / "site-packages"), str(library / "ensurepip/_bundled"),
+    )  # fmt: skip
     assert [mount.source for mount in environment_mounts(tmp_path / "environment")][1:] == [tmp_path / "python"]
