@@ -41,7 +41,9 @@ def text_findings(candidate: Candidate, world: World) -> Iterator[Finding]:
     if size < MIN_INSTRUCTION:
         yield Finding(rule="instruction_too_short", message=f"{size} characters", where="instruction")
     hidden = hidden_values(world)
-    names = _hidden_names(world)
+    # Where the whole problem is written out, numbers and headings of hidden tables are meant to be read.
+    written = candidate.metadata.get("presentation") == "written"
+    names = frozenset[str]() if written else _hidden_names(world)
     for where, text in shown_texts(candidate, world):
         for found in _UNFILLED.findall(text):
             yield Finding(rule="unfilled_braces", message=found, where=where)
@@ -49,7 +51,7 @@ def text_findings(candidate: Candidate, world: World) -> Iterator[Finding]:
             yield Finding(rule="text_names_hidden_value", message=repr(value[:60]), where=where)
         for name in sorted(names & set(re.findall(r"\w+", text))):
             yield Finding(rule="text_names_hidden_table", message=name, where=where)
-    numbers = [] if candidate.metadata.get("presentation") == "written" else hidden.numbers_in(candidate.instruction)
+    numbers = [] if written else hidden.numbers_in(candidate.instruction)
     if len(numbers) >= MANY_NUMBERS:
         message = f"{len(numbers)} numbers that only hidden rows hold, such as {numbers[0]:g}"
         yield Finding(rule="text_names_hidden_value", message=message, where="instruction")
@@ -66,13 +68,5 @@ def private_findings(candidate: Candidate, world: World, content: bytes) -> Iter
 
 
 def _hidden_names(world: World) -> frozenset[str]:
-    """Names of hidden tables and columns that are no words of any language and no names of visible things."""
-    hidden = {table.name for table in world.tables if table.hidden}
-    hidden |= {column.name for table in world.tables for column in table.columns if table.hidden or column.hidden}
-    visible = {table.name for table in world.tables if not table.hidden}
-    visible |= {
-        column.name for table in world.tables for column in table.columns if not (table.hidden or column.hidden)
-    }
-    for tool in world.tools:
-        visible |= {tool.name, *(one.name for one in (*tool.parameters, *(tool.each.fields if tool.each else ())))}
-    return frozenset(name for name in hidden - visible if "_" in name)
+    """Names of hidden tables that are no words of any language; who reads one might look for it."""
+    return frozenset(table.name for table in world.tables if table.hidden and "_" in table.name)

@@ -1,0 +1,138 @@
+"""A world task as an attacker sees it: its tools, and values that they take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from envsynth.models import Tool, World
+from envsynth.models.world import Parameter
+from envsynth.runtime.contract import JSON
+
+Call = tuple[str, JSON]
+"""A tool's name and what is sent to it, fitting or not."""
+LADDER = ("low", "middle", "high")
+"""Which of a parameter's values is taken."""
+_LARGE_PLAN = 200
+"""Elements of a plan at most, where a tool would take more."""
+
+
+class Target(NamedTuple):
+    """What an attack is made from."""
+
+    world: World
+    turns: int
+    """Calls that an episode may have."""
+
+    def tools(self, *kinds: str) -> list[Tool]:
+        """The tools of some kinds, in the world's order."""
+        return [tool for tool in self.world.tools if tool.kind in kinds]
+
+    def call(self, tool: Tool, step: str, **given: JSON) -> Call:
+        """A call that fits the tool's schema."""
+        arguments = {one.name: self._value(tool, one, step) for one in tool.parameters}
+        return tool.name, {**arguments, **given}
+
+    def calls(self, tool: Tool) -> list[Call]:
+        """Calls that fit, with small, middling and large values; equal ones once."""
+        found = {json.dumps(call): call for call in (self.call(tool, step) for step in LADDER)}
+        return list(found.values())
+
+    def ending(self, step: str = "low") -> list[Call]:
+        """Handing in, where a tool does that."""
+        return [self.call(tool, step) for tool in self.tools("submit")[:1]]
+
+    def plan(self, tool: Tool, step: str, size: int) -> str:
+        """A plan of equal elements."""
+        fields = tool.each.fields if tool.each else ()
+        return json.dumps([{field.name: _value(field, step, self.world) for field in fields}] * size)
+
+    def _value(self, tool: Tool, parameter: Parameter, step: str) -> JSON:
+        if tool.each is not None and parameter.name == tool.each.parameter:
+            return self.plan(tool, step, min(tool.each.maximum, _LARGE_PLAN))
+        return _value(parameter, step, self.world)
+
+
+def _value(parameter: Parameter, step: str, world: World) -> JSON:
+    choices = _choices(parameter, world)
+    return choices[{"low": 0, "middle": len(choices) // 2, "high": len(choices) - 1}[step]]
+
+
+def _choices(parameter: Parameter, world: World) -> Sequence[JSON]:
+    """Values that fit, from small to large."""
+    if parameter.enum:
+        return parameter.enum
+    if parameter.type == "boolean":
+        return (False, True)
+    known = [value for value in _visible(world, parameter.name) if _fits(parameter, value)]
+    if parameter.type == "string":
+        return known or [_text(parameter, "a")]
+    if parameter.minimum is None and parameter.maximum is None and known:
+        return known
+    low = parameter.minimum if parameter.minimum is not None else min(0, parameter.maximum or 0)
+    high = parameter.maximum if parameter.maximum is not None else low + 100
+    middle = (low + high) / 2
+    if parameter.type == "integer":
+        return (int(low), int(middle), int(high))
+    return (low, middle, high)
+
+
+def _visible(world: World, name: str) -> Iterable[JSON]:
+    """Values that visible columns of this name hold at the start."""
+    for table in world.tables:
+        for place, column in enumerate(table.columns):
+            if column.name == name and not table.hidden and not column.hidden:
+                yield from (row[place] for row in world.rows.get(table.name, ()))
+
+
+def _fits(parameter: Parameter, value: JSON) -> bool:
+    if parameter.type == "string":
+        return isinstance(value, str) and _text(parameter, value) == value
+    return isinstance(value, int) or (parameter.type == "number" and isinstance(value, float))
+
+
+def _text(parameter: Parameter, text: str) -> str:
+    """A text made to fit."""
+    longest = parameter.max_length if parameter.max_length is not None else len(text)
+    return text.ljust(parameter.min_length or 0, "a")[: max(longest, parameter.min_length or 0)]
+
+
+def with_text(target: Target, tool: Tool, text: str) -> Call | None:
+    """A call whose free texts all are `text`; None where the tool takes none."""
+    free = [one for one in tool.parameters if one.type == "string" and not one.enum]
+    if not free:
+        return None
+    return target.call(tool, "middle", **{one.name: _text(one, text) for one in free})
+
+
+def misfits(tool: Tool) -> list[Call]:
+    """Calls that a tool must refuse for what they are."""
+    good: Mapping[str, JSON] = {}
+    wrong: list[JSON] = [None, [], "", 7, {"no_such_parameter": 1}]
+    for one in tool.parameters:
+        listed = tool.each is not None and tool.each.parameter == one.name
+        wrong += [{**good, one.name: value} for value in _wrong_values(one, listed=listed)]
+    if tool.parameters and any(one.required for one in tool.parameters):
+        wrong.append({})
+    return [(tool.name, arguments) for arguments in wrong]
+
+
+def _wrong_values(parameter: Parameter, *, listed: bool) -> list[JSON]:
+    wrong: list[JSON] = [None, {"a": 1}]
+    if listed:
+        return [*wrong, "", "{", '[{"no_such_field": 1}]', "[[]]", 3]
+    wrong.append([1])
+    if parameter.type == "string":
+        return [*wrong, 1, True, "\0", "\ud800"]
+    wrong += ["1", "1; DROP TABLE x"]
+    if parameter.type == "boolean":
+        return [*wrong, 1, 0]
+    wrong += [True, float("nan"), float("inf"), 10**30, -(10**30)]
+    if parameter.minimum is not None:
+        wrong.append(parameter.minimum - 1)
+    if parameter.maximum is not None:
+        wrong.append(parameter.maximum + 1)
+    if parameter.type == "integer":
+        wrong.append(0.5)
+    return wrong

@@ -1,0 +1,103 @@
+"""Plays trajectories of a world and writes down everything that can be seen; also as a process of its own.
+
+The process answers JSON lines until its input ends, so that one of them serves all candidates of a worker. It needs
+nothing but the runtime, and so is up in a moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from envsynth.errors import EnvsynthError, SandboxError, boundary
+from envsynth.lifeline import end_with
+from envsynth.runtime.contract import JSON
+from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
+
+Call = tuple[str, JSON]
+"""A tool's name and its arguments."""
+
+
+class Seen(NamedTuple):
+    """What one play of a trajectory showed."""
+
+    observations: list[str]
+    """The instruction, the tools, and the answer to each call, as JSON texts."""
+    states: list[str]
+    """After each call: a digest of the image, or the state hash where it was asked for."""
+    end: str
+    """State hash of the end."""
+    grade: str
+    """As JSON text."""
+
+
+def replay(task: WorldTask, calls: Sequence[Call], *, exact: bool) -> Seen:
+    """Play calls from the start in a fresh episode.
+
+    Args:
+        task: a task in a world.
+        calls: all of them; those after the end are made too.
+        exact: whether states are told by their hash, which takes much longer than by their image.
+    """
+    episode = WorldEpisode(task)
+    try:
+        observations = [_text(episode.reset()), _text(episode.tools())]
+        answers, states = advance(episode, calls, exact=exact)
+        return Seen([*observations, *answers], states, episode.state_hash(), graded(episode))
+    finally:
+        episode.close()
+
+
+def advance(episode: WorldEpisode, calls: Sequence[Call], *, exact: bool) -> tuple[list[str], list[str]]:
+    """Make calls; the answers and the states after them."""
+    answers, states = [], []
+    for tool, arguments in calls:
+        answers.append(_text(episode.call(tool, arguments)._asdict()))
+        states.append(
+            episode.state_hash() if exact else hashlib.blake2b(episode.image(), digest_size=12).hexdigest()
+        )  # fmt: skip
+    return answers, states
+
+
+def graded(episode: WorldEpisode) -> str:
+    """The whole grade, as JSON text."""
+    return _text(episode.grade()._asdict())
+
+
+def _text(value: JSON) -> str:
+    """Not sorted: an order of keys that differs between processes is a difference."""
+    return json.dumps(value, allow_nan=False)
+
+
+def answer(line: str) -> str:
+    """The reply to one request: JSON with `played`, or with `error`.
+
+    Args:
+        line: JSON with `world` (the document's text), `task` (document), `id`, `panel` (lists of calls), `exact`.
+    """
+    request = json.loads(line)
+    try:
+        with boundary(SandboxError, "the panel cannot be played"):
+            task = WorldTask(request["task"], WorldModel(json.loads(request["world"])), task_id=request["id"])
+            played = [replay(task, calls, exact=request["exact"]) for calls in request["panel"]]
+    except EnvsynthError as error:
+        return json.dumps({"error": str(error)})
+    return json.dumps({"played": played})
+
+
+def main() -> None:
+    """Answer requests on behalf of the process that is named, until it asks no more."""
+    end_with(int(sys.argv[1]))
+    # What anything else prints must not be taken for a reply.
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for line in sys.stdin:
+        print(answer(line), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()
