@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from envsynth import __version__
-from envsynth.cli import build, doctor, export, image, plugins, replay, sources, validate
+from envsynth.cli import build, doctor, export, image, play, plugins, replay, sources, validate
 from envsynth.cli.catalog import app as catalog_app
 from envsynth.errors import EnvsynthError, boundary
 
@@ -44,6 +44,7 @@ app.add_typer(catalog_app, name="catalog")
 app.command("validate")(validate.validate)
 app.command("export")(export.export)
 app.command("replay")(replay.replay)
+app.command("play")(play.play)
 app.add_typer(image.app, name="image")
 app.command("plugins")(plugins.plugins)
 app.command("doctor")(doctor.doctor)

@@ -53,7 +53,7 @@ def replay(
         ExportError: the folder is no pack, or its files are not those of its manifest.
         SandboxError: the player cannot be started.
     """
-    package = _verified(pack)
+    package = verified_package(pack)
     command = [sys.executable, "-m", f"{package}.replay", "--json"]
     command += [f"--sandbox={sandbox}"] * bool(sandbox) + ["--", task] * bool(task)
     # The pack's folder leads the import path whatever this process's own settings say, and stays as it is.
@@ -87,8 +87,12 @@ def _parsed(text: str) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _verified(pack: Path) -> str:
-    """The pack's package, once every file was found as the manifest has it."""
+def verified_package(pack: Path) -> str:
+    """Name of a pack's package, once every file was found as the manifest has it.
+
+    Raises:
+        ExportError: the folder is no pack, or a file is not as the manifest has it.
+    """
     manifest = read_manifest(pack)
     package, files = manifest.get("package"), manifest.get("files")
     if not isinstance(package, str) or not package.isidentifier() or not isinstance(files, dict):

@@ -101,12 +101,12 @@ class Pack:
         if self._kinds[task_id] == "world":
             return WorldEpisode(self._world_task(task_id))
         return open_workspace(
-            self._document(task_id), self.blob, task_id=task_id, where=f"{self.name}:{task_id}", sandbox=sandbox,
+            self.document(task_id), self.blob, task_id=task_id, where=f"{self.name}:{task_id}", sandbox=sandbox,
             cache_dir=cache_dir,
         )  # fmt: skip
 
     def _make_world_task(self, task_id: str) -> WorldTask:
-        document = self._document(task_id)
+        document = self.document(task_id)
         return WorldTask(document, self._model(document["candidate"]["environment"]["world"]), task_id=task_id)
 
     def _make_model(self, digest: str) -> WorldModel:
@@ -154,7 +154,12 @@ class Pack:
                 offset += len(line)
         return places
 
-    def _document(self, task_id: str) -> JSON:
+    def document(self, task_id: str) -> JSON:
+        """The JSON of a `models.Task`: what playing and grading go by. Never for agents.
+
+        Raises:
+            SandboxError: there is none, or the pack is damaged.
+        """
         path = self.folder / HIDDEN / TASKS
         with boundary(SandboxError, "the pack is damaged", where=str(path)), path.open("rb") as lines:
             lines.seek(self._places[task_id])

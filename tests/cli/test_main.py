@@ -25,6 +25,7 @@ COMMANDS = [
     "catalog rm",
     "export",
     "replay",
+    "play",
     "plugins",
     "doctor",
     "image build",

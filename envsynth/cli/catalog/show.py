@@ -11,7 +11,8 @@ from envsynth.cli._options import CatalogOption, JsonOption
 from envsynth.cli._output import clean, heading
 
 if TYPE_CHECKING:
-    from envsynth.models import Candidate, Finding, Outcome, TestLists, Verdict
+    from envsynth.models import Candidate, Check, Finding, Outcome, TestLists, Trajectory, Verdict, Workspace
+    from envsynth.protocols import BlobStore
 
 SHOWN = 10
 """Lines of a list that are printed without --all."""
@@ -35,17 +36,23 @@ def show(
     with Catalog.open(catalog_path(catalog), read_only=True) as opened:
         outcome = opened.outcome(task)
         candidate = outcome.candidate
-        content = b"" if candidate is None else opened.blobs.get(candidate.solution.patch)
+        content = _content(candidate, opened.blobs)
     if json:
         print_json(outcome.document())
     elif patch:
         if candidate is None:
             raise ConfigError("the lead has no patch: no candidate was made of it", where=task)
+        if candidate.reference is None:
+            raise ConfigError(
+                "a world's task has no patch: its solution is a trajectory", where=task,
+                next_step="leave --patch out: the panel names it",
+            )  # fmt: skip
         typer.echo(content, nl=False)
     else:
         _header(outcome)
         if candidate is not None:
-            _candidate(candidate, len(content), everything)
+            panel = candidate.panel if outcome.task is None else outcome.task.panel
+            _candidate(candidate, content, panel, everything)
             _lists(measured_tests(outcome.verdicts), everything)
             _strength(outcome.verdicts, everything)
         _verdicts(outcome.verdicts)
@@ -70,23 +77,60 @@ def _header(outcome: Outcome) -> None:
         _field("detail", outcome.dropped.detail)
 
 
-def _candidate(candidate: Candidate, patch_bytes: int, everything: bool) -> None:
+def _content(candidate: Candidate | None, blobs: BlobStore) -> bytes:
+    """What a candidate names that is shown: its world's document, or its patch."""
+    from envsynth.models import WorldRef
+
+    if candidate is None:
+        return b""
+    environment = candidate.environment
+    return blobs.get(environment.world if isinstance(environment, WorldRef) else candidate.solution.patch)
+
+
+def _candidate(candidate: Candidate, content: bytes, panel: tuple[Trajectory, ...], everything: bool) -> None:
+    from envsynth.cli.catalog._world import show_panel, show_utility, show_world
+    from envsynth.models import World, WorldRef
+
+    in_world = isinstance(candidate.environment, WorldRef)
     heading("instruction")
     typer.echo(clean(candidate.instruction))
     heading("environment")
-    recipe, command = candidate.workspace.recipe, candidate.workspace.command
+    if in_world:
+        show_world(World.from_json(content), candidate.budget)
+    else:
+        _workspace(candidate.workspace, everything)
+    heading("verifier")
+    for check in candidate.verifier.checks:
+        _field(f"check {check.id}", check.sql or _compared(check))
+    for criterion in candidate.verifier.rubric:
+        _field(f"{criterion.class_.value} {criterion.id}", criterion.text)
+    if in_world:
+        show_utility(candidate.verifier.utility)
+        show_panel(panel)
+    else:
+        _field("reference", f"patch of {len(content)} bytes; --patch prints it")
+
+
+def _compared(check: Check) -> str:
+    """What a check without SQL compares."""
+    if check.kind != "diff":
+        return check.kind
+    changes = {
+        table: {kind: rows for kind, rows in change.document().items() if rows}
+        for table, change in check.expect.items()
+    }  # fmt: skip
+    answer = "" if check.answer is None else f", answer {json_module.dumps(check.answer, ensure_ascii=False)}"
+    return f"diff {json_module.dumps(changes, ensure_ascii=False)}{answer}"
+
+
+def _workspace(workspace: Workspace, everything: bool) -> None:
+    recipe, command = workspace.recipe, workspace.command
     _field(
         "recipe",
         f"{recipe.language} {recipe.interpreter}, {len(recipe.requirements)} distributions as of {recipe.newest}",
     )
     _lines(recipe.requirements, everything)
     _field("tests", " ".join((command.runner, *command.arguments, *command.targets)))
-    heading("verifier")
-    for check in candidate.verifier.checks:
-        _field(f"check {check.id}", check.sql or check.kind)
-    for criterion in candidate.verifier.rubric:
-        _field(f"{criterion.class_.value} {criterion.id}", criterion.text)
-    _field("reference", f"patch of {patch_bytes} bytes; --patch prints it")
 
 
 def _lists(tests: TestLists | None, everything: bool) -> None:
