@@ -109,8 +109,8 @@ def test_without_surcharges_the_oracle_earns_its_expectation():
 
 def test_levels_get_harder():
     places = []
-    for level in LEVELS:
-        found = [FAMILY.expected(FAMILY.sample(level, Random(f"{level}/{k}"), 1)) for k in range(3)]
+    for level in (1, 3, 5):
+        found = [FAMILY.expected(FAMILY.sample(level, Random(f"{level}/{k}"), 1)) for k in range(5)]
         places.append(mean(values["default"] / values["oracle"] for values in found))
 
     assert places == sorted(places, reverse=True)
