@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from pydantic import JsonValue
 
 from envsynth.judging import verdict_of
-from envsynth.models import Candidate, Finding, Source, Trajectory, Verdict, VerdictStatus
+from envsynth.models import Candidate, Cost, Finding, Source, Trajectory, Verdict, VerdictStatus
 from envsynth.models.base import canonical_json
 from envsynth.protocols import Context
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldTask
 from envsynth.timing import Stopwatch
 from envsynth.validators.worlds.apart import replay_apart
 from envsynth.validators.worlds.opened import opened, task_document, task_of
+from envsynth.validators.worlds.plays import panel_calls, panel_plays
 from envsynth.validators.worlds.replayer import Call, Seen, advance, graded, replay
 
 __all__ = ["WorldDeterminism"]
@@ -38,26 +40,32 @@ class WorldDeterminism:
         watch = Stopwatch()
         open_ = opened(candidate, context)
         task = task_of(candidate, open_.model)
-        panel = [[(call.tool, call.arguments) for call in line.calls] for line in candidate.panel]
-        here = [replay(task, calls, exact=False) for calls in panel]
-        world = canonical_json(open_.model.document)
-        document = task_document(candidate)
-        there = replay_apart(world, document, panel, task_id=candidate.id)
+        panel = panel_calls(candidate)
+        here = panel_plays(candidate, open_.model)
+        apart = partial(
+            replay_apart, canonical_json(open_.model.document), task_document(candidate), panel, task_id=candidate.id
+        )
+        there, cpu_s = apart()
         if _only_images_differ(here, there):
             # Equal states need not have equal images, and only states count.
             here = [replay(task, calls, exact=True) for calls in panel]
-            there = replay_apart(world, document, panel, task_id=candidate.id, exact=True)
+            there, more_s = apart(exact=True)
+            cpu_s += more_s
         findings = [*_differences(candidate.panel, here, there), *_of_copies(task, candidate.panel)]
         evidence: dict[str, JsonValue] = {
             "trajectories": len(panel), "calls": sum(map(len, panel)),
             "states": {line.label: seen.end for line, seen in zip(candidate.panel, here, strict=True)},
         }  # fmt: skip
         status = VerdictStatus.FAIL if findings else VerdictStatus.PASS
-        return verdict_of(self, status, findings, watch, evidence=evidence)
+        verdict = verdict_of(self, status, findings, watch, evidence=evidence)
+        return verdict.model_copy(update={"cost": verdict.cost + Cost(cpu_s=cpu_s)})
 
 
-def _only_images_differ(here: Sequence[Seen], there: Sequence[Seen]) -> bool:
-    return here != there and [one._replace(states=[]) for one in here] == [one._replace(states=[]) for one in there]
+def _only_images_differ(here: Sequence[Seen], there: list[Seen]) -> bool:
+    def stateless(plays: Sequence[Seen]) -> list[Seen]:
+        return [one._replace(states=[]) for one in plays]
+
+    return list(here) != there and stateless(here) == stateless(there)
 
 
 def _differences(panel: Sequence[Trajectory], here: Sequence[Seen], there: Sequence[Seen]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,9 +11,10 @@ from pydantic import JsonValue
 from envsynth.judging import verdict_of
 from envsynth.models import Candidate, Finding, Source, Trajectory, Utility, Verdict, VerdictStatus
 from envsynth.protocols import Context
-from envsynth.runtime.worlds.episode import WorldEpisode, WorldTask
 from envsynth.timing import Stopwatch
-from envsynth.validators.worlds.opened import opened, play, task_of
+from envsynth.validators.worlds.opened import opened, task_of
+from envsynth.validators.worlds.plays import panel_plays
+from envsynth.validators.worlds.replayer import Seen, replay
 
 __all__ = ["WorldExecution"]
 
@@ -45,13 +47,16 @@ class WorldExecution:
     ) -> Verdict:
         """FAIL where an outcome is not the claimed one, the reference fails, or utilities contradict each other."""
         watch = Stopwatch()
-        task = task_of(candidate, opened(candidate, context).model)
+        model = opened(candidate, context).model
         panel = {line.label: line for line in candidate.panel}
         findings = [*_of_labels(candidate.panel, candidate.verifier.utility)]
         if findings:
             return verdict_of(self, VerdictStatus.FAIL, findings, watch)
-        played = {label: _play(task, line) for label, line in panel.items()}
-        again = [_play(task, panel["reference"]) for _ in range(REPEATS - 1)]
+        plays = panel_plays(candidate, model)
+        played = {line.label: _read(seen, line) for line, seen in zip(candidate.panel, plays, strict=True)}
+        task, reference = task_of(candidate, model), panel["reference"]
+        calls = [(call.tool, call.arguments) for call in reference.calls]
+        again = [_read(replay(task, calls, exact=False), reference) for _ in range(REPEATS - 1)]
         findings += _of_reference([played["reference"], *again])
         findings += _of_claims(panel, played)
         evidence: dict[str, JsonValue] = {"outcomes": {label: one.outcome for label, one in played.items()}}
@@ -63,15 +68,13 @@ class WorldExecution:
         return verdict_of(self, status, findings, watch, evidence=evidence)
 
 
-def _play(task: WorldTask, line: Trajectory) -> Played:
-    """Play a trajectory in a fresh episode."""
-    episode = WorldEpisode(task)
-    try:
-        fault = play(episode, line.calls)
-        grade = episode.grade()
-        return Played(grade.outcome, grade.reward, grade.detail.get("utility"), fault)
-    finally:
-        episode.close()
+def _read(seen: Seen, line: Trajectory) -> Played:
+    """What a play of a trajectory came to."""
+    answers = [json.loads(text) for text in seen.observations[-len(line.calls) :]] if line.calls else []
+    refused = next((turn for turn, answer in enumerate(answers) if not answer["ok"]), None)
+    fault = "" if refused is None else f"call {refused + 1}, {line.calls[refused].tool}: {answers[refused]['error']}"
+    grade = json.loads(seen.grade)
+    return Played(grade["outcome"], grade["reward"], grade["detail"].get("utility"), fault)
 
 
 def _of_labels(panel: Sequence[Trajectory], utility: Utility | None) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from threading import Lock
+from typing import NamedTuple
 
 from envsynth.errors import SandboxError, SandboxTimeout
 from envsynth.runtime.contract import JSON
@@ -24,9 +25,17 @@ _running: dict[int, Apart] = {}
 _lock = Lock()
 
 
+class PlayedApart(NamedTuple):
+    """What the second process saw."""
+
+    plays: list[Seen]
+    cpu_s: float
+    """What it took there; no clock of this process counts it."""
+
+
 def replay_apart(
     world: str, task: JSON, panel: Sequence[Sequence[Call]], *, task_id: str, exact: bool = False
-) -> list[Seen]:
+) -> PlayedApart:
     """Play trajectories in the second process.
 
     Args:
@@ -50,7 +59,7 @@ def replay_apart(
         reply = json.loads(apart.ask(line, task_id))
     if "error" in reply:
         raise SandboxError("a second process could not play the panel", where=task_id, cause=reply["error"])
-    return [Seen(*one) for one in reply["played"]]
+    return PlayedApart([Seen(*one) for one in reply["played"]], float(reply["cpu_s"]))
 
 
 class Apart:

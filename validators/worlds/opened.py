@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from envsynth.models import Candidate, ToolCall, World
+from envsynth.models import Candidate, World
 from envsynth.models.base import canonical_json
 from envsynth.protocols import Context
 from envsynth.runtime.contract import JSON
@@ -51,23 +50,6 @@ def task_document(candidate: Candidate) -> JSON:
 def task_of(candidate: Candidate, model: WorldModel) -> WorldTask:
     """The candidate as a task that can be played."""
     return WorldTask(task_document(candidate), model, task_id=candidate.id)
-
-
-def play(episode: WorldEpisode, calls: Sequence[ToolCall]) -> str:
-    """Play calls from the start until the episode is over.
-
-    Returns:
-        What a tool answered to the first call that was refused, with its place; empty where none was.
-    """
-    episode.reset()
-    fault = ""
-    for turn, call in enumerate(calls, 1):
-        answer = episode.call(call.tool, call.arguments)
-        if not answer.ok and not fault:
-            fault = f"call {turn}, {call.tool}: {answer.error}"
-        if answer.done:
-            break
-    return fault
 
 
 def effective_calls(world: World, episode: WorldEpisode) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -74,11 +75,12 @@ def _text(value: JSON) -> str:
 
 
 def answer(line: str) -> str:
-    """The reply to one request: JSON with `played`, or with `error`.
+    """The reply to one request: JSON with `played` and `cpu_s`, or with `error`.
 
     Args:
         line: JSON with `world` (the document's text), `task` (document), `id`, `panel` (lists of calls), `exact`.
     """
+    began = time.process_time()
     request = json.loads(line)
     try:
         with boundary(SandboxError, "the panel cannot be played"):
@@ -86,7 +88,7 @@ def answer(line: str) -> str:
             played = [replay(task, calls, exact=request["exact"]) for calls in request["panel"]]
     except EnvsynthError as error:
         return json.dumps({"error": str(error)})
-    return json.dumps({"played": played})
+    return json.dumps({"played": played, "cpu_s": time.process_time() - began})
 
 
 def main() -> None:

@@ -1,0 +1,31 @@
+"""The panel of a candidate, played once here: every validator that asks reads the same plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envsynth.models import Candidate
+from envsynth.runtime.worlds.episode import WorldModel
+from envsynth.validators.worlds.opened import task_of
+from envsynth.validators.worlds.replayer import Call, Seen, replay
+
+_latest: list[tuple[Candidate, tuple[Seen, ...]]] = []
+"""Of the candidate that was asked for last: a worker judges one after the other."""
+
+
+def panel_calls(candidate: Candidate) -> list[list[Call]]:
+    """The calls of each trajectory of the panel, in its order."""
+    return [[(call.tool, call.arguments) for call in line.calls] for line in candidate.panel]
+
+
+def panel_plays(candidate: Candidate, model: WorldModel) -> Sequence[Seen]:
+    """Each trajectory of the panel, played in a fresh episode of this process.
+
+    Raises:
+        SandboxError: an end cannot be graded.
+    """
+    if not _latest or _latest[0][0] is not candidate:
+        task = task_of(candidate, model)
+        plays = tuple(replay(task, calls, exact=False) for calls in panel_calls(candidate))
+        _latest[:] = [(candidate, plays)]
+    return _latest[0][1]
