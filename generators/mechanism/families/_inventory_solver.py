@@ -169,9 +169,7 @@ def bayes_target(stock: Stock, day: int, position: int, seen: int) -> int:
     return max(position, high) if position <= low else position
 
 
-def expected_cost(
-    stock: Stock, chance: int, target: Callable[[int, int, int], int], *, counts: bool = False
-) -> float:
+def expected_cost(stock: Stock, chance: int, target: Callable[[int, int, int], int], *, counts: bool = False) -> float:
     """Expected cost of a policy given the law.
 
     Args:

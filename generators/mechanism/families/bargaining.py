@@ -101,9 +101,7 @@ class BargainingFamily(Family[Bargaining, Breaks]):
         """One draw a buyer and refusal."""
         terms = parameters.terms
         return Breaks(
-            tuple(
-                tuple(int(rng.randrange(100) < buyer.breaks) for _ in range(terms.rounds)) for buyer in terms.buyers
-            )
+            tuple(tuple(int(rng.randrange(100) < buyer.breaks) for _ in range(terms.rounds)) for buyer in terms.buyers)
         )
 
     def labels(self, parameters: Bargaining) -> int:
@@ -135,9 +133,7 @@ class BargainingFamily(Family[Bargaining, Breaks]):
                     for talks in range(terms.rounds)
                 ),
                 "tape": tuple(
-                    (n, talks, broken)
-                    for n, breaks in enumerate(tape.broken, 1)
-                    for talks, broken in enumerate(breaks)
+                    (n, talks, broken) for n, breaks in enumerate(tape.broken, 1) for talks, broken in enumerate(breaks)
                 ),
             },
             tools=_tools(parameters, look.presentation),
@@ -226,15 +222,13 @@ class BargainingFamily(Family[Bargaining, Breaks]):
             "rounds": terms.rounds, "parties_count": len(terms.buyers), "styles_count": len(terms.styles),
             "step": terms.step * unit, "limits_count": len(terms.buyers[0].limits), "dearest": _dearest(parameters),
             "hold_out": str(terms.out_of_reach * unit),
-            "manners_grid": Grid(("talks", *(f"{{manner}} {n}" for n in range(1, len(terms.styles) + 1))), manners),
-            "parties_grid": Grid(("party", "cost", "{opening_bid}", "claimed", "{possible_limits}", "breaks"), parties),
+            "manners_grid": Grid(("talks", *(f"manner {n}, %" for n in range(1, len(terms.styles) + 1))), manners),
+            "parties_grid": Grid(("party", "cost", "opening bid", "claimed", "possible limits", "breaks"), parties),
         }  # fmt: skip
         if presentation is Presentation.WRITTEN:
             curves = [terms.curves[n][kind] for n, kind in enumerate(parameters.kinds)]
-            heads = (f"{{highest_ask}} {n}" for n in range(1, len(curves) + 1))
-            rows = tuple(
-                (talks, *(curve.accepts[talks] * unit for curve in curves)) for talks in range(terms.rounds)
-            )
+            heads = (f"{{party_word}} {n} takes" for n in range(1, len(curves) + 1))
+            rows = tuple((talks, *(curve.accepts[talks] * unit for curve in curves)) for talks in range(terms.rounds))
             facts["curves_grid"] = Grid(("talks", *heads), rows)
         return facts
 
@@ -362,8 +356,7 @@ def _submit(parameters: Bargaining, price: Parameter) -> Tool:
     left = Parameter(name="rounds_left", type="integer", minimum=1, maximum=terms.rounds)
     condition = " WHERE state.party = :party AND state.talks = :talks AND state.rounds_left = :rounds_left"
     leaving = (
-        "UPDATE state SET party = :party, talks = 0"
-        " WHERE party < :party AND rounds_left = :rounds_left AND :talks = 0"
+        "UPDATE state SET party = :party, talks = 0 WHERE party < :party AND rounds_left = :rounds_left AND :talks = 0"
     )
     return Tool(
         name="submit", kind="submit", parameters=(Parameter(name="plan", type="string"),),
@@ -372,9 +365,7 @@ def _submit(parameters: Bargaining, price: Parameter) -> Tool:
     )  # fmt: skip
 
 
-def _by_moves(
-    parameters: Bargaining, choose: Chooser, presentation: Presentation, *, learns: bool = False
-) -> Policy:
+def _by_moves(parameters: Bargaining, choose: Chooser, presentation: Presentation, *, learns: bool = False) -> Policy:
     """Play a chooser; as a plan, the rules of every situation that it may come to."""
     if presentation is Presentation.WRITTEN:
         plan = json.dumps([rule for _, rule in sorted(_rules(parameters, choose))])

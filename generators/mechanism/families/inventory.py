@@ -197,7 +197,7 @@ class InventoryFamily(Family[Inventory, Demands]):
         }  # fmt: skip
         if presentation is Presentation.WRITTEN:
             facts["chance"] = parameters.chance
-            facts["odds"] = Grid(("wanted", "{probability}"), _odds(stock.customers, parameters.chance))
+            facts["odds"] = Grid(("wanted", "probability"), _odds(stock.customers, parameters.chance))
         return facts
 
     def turns(self, parameters: Inventory, presentation: Presentation) -> int:
@@ -233,9 +233,7 @@ def _cached_costs(stock: Stock, chance: int, claimed: int, bayes: bool) -> Mappi
     }  # fmt: skip
     if bayes:
         policies["bayes"] = lambda day, position, seen: bayes_target(stock, day, position, seen)
-    return {
-        name: expected_cost(stock, chance, policy, counts=name == "bayes") for name, policy in policies.items()
-    }
+    return {name: expected_cost(stock, chance, policy, counts=name == "bayes") for name, policy in policies.items()}
 
 
 def _costs(parameters: Inventory, *, bayes: bool) -> Mapping[str, float]:
