@@ -36,6 +36,12 @@ def test_two_builds_at_once_on_one_cache(lab: Any, undisturbed: Path, tmp_path: 
         assert lab.pack(folder) == lab.pack(undisturbed)
 
 
+def test_one_lead_on_several_processors_comes_to_the_same(lab: Any, undisturbed_one: Path, tmp_path: Path) -> None:
+    assert lab.build(tmp_path, "--limit", "1", "--jobs", "3").code == 0
+    assert lab.content(tmp_path) == lab.content(undisturbed_one)
+    assert lab.pack(tmp_path) == lab.pack(undisturbed_one)
+
+
 @pytest.mark.parametrize(
     ("to", "jobs"), [("SIGTERM main", "1"), ("SIGTERM group", "2"), ("SIGINT main", "2"), ("SIGINT group", "2")]
 )

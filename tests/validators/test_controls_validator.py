@@ -69,7 +69,7 @@ class Lent:
 
     @staticmethod
     def each(work: Callable[[int], TestRun], items: Iterable[int], source: Source) -> list[TestRun]:
-        return in_order(work, items, 2)
+        return in_order(work, items, 3)
 
     def language(self, name: str) -> Python:
         return Python()

@@ -8,7 +8,7 @@ import variants_bench as bench
 
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
-from envsynth.models import Candidate, Source, Variant, VariantFile, Verdict, VerdictStatus
+from envsynth.models import Candidate, Cost, Source, Variant, VariantFile, Verdict, VerdictStatus
 from envsynth.validators.mutation import MIN_TEST_S, PARTS, Mutation, limited, spread
 
 BEFORE = "def clamp(x, low, high):\n    result = x\n    result = min(result, high)\n    return result\n"
@@ -49,9 +49,10 @@ Judge = Callable[..., tuple[Verdict, bench.Bench]]
 @pytest.fixture
 def judge(candidate: Candidate, tree: Callable[..., str], cache: Cache, source: Source) -> Judge:
     def run(
-        fail: dict[str, bench.Test], keep: dict[str, bench.Test], after: str = AFTER
+        fail: dict[str, bench.Test], keep: dict[str, bench.Test], after: str = AFTER, threads: int = 1
     ) -> tuple[Verdict, bench.Bench]:
         context = bench.Bench(cache, {**fail, **keep})
+        context.threads = threads
         proposed = bench.with_texts(candidate, tree, BEFORE, after)
         return Mutation().validate(proposed, source, context, (bench.measured(tuple(fail), tuple(keep)),)), context
 
@@ -168,3 +169,12 @@ def test_room_that_one_sort_leaves_goes_to_the_other() -> None:
     assert len(spread(variants(hunk_drop=2, swap_boolean=40), 20)) == 20
     assert len(spread(variants(hunk_drop=2, swap_boolean=3), 20)) == 5
     assert spread([], 20) == []
+
+
+def test_how_many_mutants_run_at_once_changes_nothing(judge: Judge) -> None:
+    verdicts = [
+        judge({"low": low}, {"exists": exists}, threads=threads)[0].model_copy(update={"cost": Cost()})
+        for threads in (1, 4)
+    ]
+    assert verdicts[0] == verdicts[1]
+    assert any(finding.rule == "mutant_survived" for finding in verdicts[0].findings)

@@ -8,7 +8,7 @@ import variants_bench as bench
 
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
-from envsynth.models import Candidate, Source, Variant, VariantFile, Verdict, VerdictStatus
+from envsynth.models import Candidate, Cost, Source, Variant, VariantFile, Verdict, VerdictStatus
 from envsynth.validators.strictness import MAX_GROUPS, MAX_REWRITES, REJECTIONS, Strictness, each_kind_first, together
 
 BEFORE = "def mean(xs):\n    return sum(xs) / len(xs)\n"
@@ -35,10 +35,10 @@ Judge = Callable[..., tuple[Verdict, bench.Bench]]
 
 @pytest.fixture
 def judge(candidate: Candidate, tree: Callable[..., str], cache: Cache, source: Source) -> Judge:
-    def run(*tests: bench.Test, after: str = AFTER, troubles: int = 0) -> tuple[Verdict, bench.Bench]:
+    def run(*tests: bench.Test, after: str = AFTER, troubles: int = 0, threads: int = 1) -> tuple[Verdict, bench.Bench]:
         named = {test.__name__: test for test in tests}
         context = bench.Bench(cache, named)
-        context.troubles = troubles
+        context.troubles, context.threads = troubles, threads
         proposed = bench.with_texts(candidate, tree, BEFORE, after)
         return Strictness().validate(proposed, source, context, (bench.measured(tuple(named)),)), context
 
@@ -137,3 +137,9 @@ def test_a_rewrite_that_needs_a_run_too_many_is_left_out() -> None:
     assert len(groups) == MAX_GROUPS
     assert sum(len(group) for group, _ in groups) == MAX_REWRITES
     assert [group[0] for group, _ in groups] == clashing[:MAX_GROUPS]
+
+
+def test_how_many_groups_run_at_once_changes_nothing(judge: Judge) -> None:
+    verdicts = [judge(spelled, threads=threads)[0].model_copy(update={"cost": Cost()}) for threads in (1, 3)]
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0].status is VerdictStatus.FAIL
