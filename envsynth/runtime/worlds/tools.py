@@ -67,7 +67,7 @@ class WorldTool:
             # A model may send the list itself where its text is asked for; both mean the same.
             try:
                 listed = json.dumps(arguments[self._each["parameter"]], allow_nan=False)
-            except (ValueError, RecursionError):
+            except (ValueError, TypeError, RecursionError):
                 return {}, f"argument {self._each['parameter']!r} is no JSON"
             arguments = {**arguments, self._each["parameter"]: listed}
         values, error = check_arguments(self.schema, arguments)
