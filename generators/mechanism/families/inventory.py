@@ -267,7 +267,7 @@ _SHOWN = "day, state.stock, bought, spent"
 
 def _tools(parameters: Inventory, presentation: Presentation) -> tuple[Tool, ...]:
     stock, unit = parameters.stock, parameters.unit
-    running = Guard(sql=f"SELECT day <= {stock.days} FROM state", error="the last {day_word} is closed")
+    running = Guard(sql=f"SELECT day <= {stock.days} FROM state", error="the last day is closed")
     if presentation is Presentation.WRITTEN:
         return (_submit(stock, unit, running),)
     tools = [
@@ -280,7 +280,7 @@ def _tools(parameters: Inventory, presentation: Presentation) -> tuple[Tool, ...
              parameters=(Parameter(name="quantity", type="integer", minimum=1, maximum=stock.room + 1000),),
              guards=(
                  running,
-                 Guard(sql="SELECT bought = 0 FROM state", error="one order a {day_word}: today's is placed already"),
+                 Guard(sql="SELECT bought = 0 FROM state", error="one order a day: today's is placed already"),
                  Guard(sql=f"SELECT {_POSITION} + :quantity <= {stock.room} FROM state",
                        error="more than {room}: what is there, less what is owed, plus what is on its way"),
              ),
