@@ -24,6 +24,15 @@ making = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(making)
 
 
+_WORLDS = importlib.util.spec_from_file_location(
+    "tiny_worlds", Path(__file__).parent.parent / "runtime" / "tiny_worlds.py"
+)
+assert _WORLDS is not None
+assert _WORLDS.loader is not None
+tiny_worlds = importlib.util.module_from_spec(_WORLDS)
+_WORLDS.loader.exec_module(tiny_worlds)
+
+
 class Printed(NamedTuple):
     code: int
     out: str
@@ -47,6 +56,12 @@ def envsynth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         return Printed(code, printed.out, printed.err)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def worlds():
+    """The module that makes tasks of tests/data/worlds."""
+    return tiny_worlds
 
 
 @pytest.fixture(scope="session")
