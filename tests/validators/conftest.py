@@ -34,10 +34,10 @@ INSTRUCTION = "The function `mean` divides by zero for an empty list; it should 
 START = {"calc.py": b"def mean(xs): ...\n", "tests/test_old.py": b"", "LICENSE": b"MIT"}
 
 
-def _load(name: str) -> None:
+def _load(name: str, folder: Path = Path(__file__).parent) -> None:
     """Make a module beside this file importable by the tests, which are no package."""
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
         assert spec
         assert spec.loader
         sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -45,6 +45,8 @@ def _load(name: str) -> None:
 
 
 _load("variants_bench")
+_load("worldkit", Path(__file__).parents[1])
+_load("world_bench")
 
 
 @pytest.fixture

@@ -65,11 +65,14 @@ def prepare(connection: Connection, statement: Statement) -> Prepared:
     authority.phase, authority.written = statement.phase, set()
     authority.denied.clear()
     connection.steps.refill()
+    # The authorizer is asked when a statement is prepared; one that two tools share would be so only once.
+    connection.sql.set_authorizer(authority)
     fault = _fault_of_text(statement)
     if fault is not None:
         return Prepared(fault, [], frozenset())
     try:
-        sql = f"EXPLAIN {marked(statement.phase, statement.sql)}"
+        # With its place in it, each text is a new one, and the authorizer is asked anew.
+        sql = f"EXPLAIN /* {statement.where} */ {marked(statement.phase, statement.sql)}"
         program = connection.sql.execute(sql, dict.fromkeys(statement.parameters)).fetchall()
     except (sqlite3.Error, sqlite3.Warning) as exc:
         reason = authority.denied[0] if authority.denied else str(exc)

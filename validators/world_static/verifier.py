@@ -123,8 +123,8 @@ def _faults_of_table(table: Table, change: TableChange, world: World) -> Iterato
         yield from _faults_of_key(table, changed.key, keys)
     for key in change.removed:
         yield from _faults_of_key(table, key, keys)
-    if (change.changed or change.removed) and not table.key:
-        yield "it has no key, so that no row of it can be named"
+    if not table.key and (change.changed or any(change.removed)):
+        yield "it has no key: rows are removed and added, and none has a name"
 
 
 def _faults_of_values(columns: Mapping[str, Column], values: Mapping[str, JsonValue]) -> Iterator[str]:

@@ -1,0 +1,375 @@
+"""One world for each thing that a world task must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import world_bench
+import worldkit
+
+from envsynth.cache import Cache
+from envsynth.context import BuildContext
+from envsynth.models import Candidate, Check, Criterion, Source, Utility, Verdict, VerdictStatus, Verifier
+from envsynth.runtime.worlds.authority import Connection, Phase
+from envsynth.validators.world_static import WorldStatic
+from envsynth.validators.world_static.program import Storage
+
+Judge = Callable[[Candidate], Verdict]
+
+
+@pytest.fixture
+def judge(cache: Cache, source: Source, tmp_path: Path) -> Judge:
+    context = BuildContext(tmp_path)
+    return lambda candidate: WorldStatic().validate(candidate, source, context)
+
+
+def rules(verdict: Verdict) -> set[str]:
+    return {finding.rule for finding in verdict.findings}
+
+
+def tool(**changes: Any) -> dict[str, Any]:
+    return worldkit.with_tool("extra", **changes)
+
+
+def test_the_shop_and_the_wheel_pass(cache: Cache, judge: Judge) -> None:
+    for candidate in (world_bench.candidate(cache, worldkit.shop()), world_bench.wheel_task(cache)):
+        verdict = judge(candidate)
+        assert (verdict.status, rules(verdict)) == (VerdictStatus.PASS, set())
+        assert verdict.evidence["statements"]
+
+
+STATEMENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "no sql": ({"result": "SELEC 1"}, "sql_of_wrong_kind"),
+    "broken": ({"result": "SELECT item FROM"}, "sql_invalid"),
+    "unknown column": ({"result": "SELECT colour FROM stock ORDER BY 1"}, "sql_invalid"),
+    "unknown function": ({"result": "SELECT sha3('x')"}, "sql_invalid"),
+    "two statements": ({"result": "SELECT 1; SELECT 2"}, "sql_invalid"),
+    "query plan": ({"result": "QUERY PLAN SELECT 1"}, "sql_of_wrong_kind"),
+    "pragma": ({"result": "PRAGMA table_info(tape)"}, "sql_of_wrong_kind"),
+    "attach": ({"effects": ["ATTACH ':memory:' AS x"], "kind": "write"}, "sql_of_wrong_kind"),
+    "commit": ({"effects": ["COMMIT"], "kind": "write"}, "sql_of_wrong_kind"),
+    "ddl": ({"effects": ["CREATE TABLE x(y)"], "kind": "write"}, "sql_of_wrong_kind"),
+    "a query as an effect": ({"effects": ["SELECT 1"], "kind": "write"}, "sql_of_wrong_kind"),
+    "a query behind WITH": (
+        {"effects": ["WITH a AS (SELECT 1) SELECT 1 FROM a"], "kind": "write"}, "effect_without_effect",
+    ),
+    "the schema": ({"result": "SELECT name FROM sqlite_master ORDER BY 1"}, "sql_not_allowed"),
+    "pragma table": ({"result": "SELECT name FROM pragma_table_info('tape') ORDER BY 1"}, "sql_not_allowed"),
+    "random": ({"result": "SELECT random()"}, "sql_not_allowed"),
+    "now": ({"result": "SELECT CURRENT_TIMESTAMP"}, "present_moment"),
+    "now as a date": ({"result": "SELECT date('now')"}, "present_moment"),
+    "local time": ({"result": "SELECT time(:now, 'localtime')"}, "present_moment"),
+    "a result that writes": (
+        {"result": "INSERT INTO audit(seen) VALUES ('x') RETURNING id", "kind": "write"}, "sql_of_wrong_kind",
+    ),
+    "a write behind WITH": (
+        {"result": "WITH a AS (SELECT 1) DELETE FROM orders", "kind": "write"}, "sql_not_allowed",
+    ),
+    "a read tool that writes": ({"effects": ["UPDATE state SET money = 0"]}, "read_tool_writes"),
+    "undeclared": ({"result": "SELECT :colour"}, "parameter_undeclared"),
+    "unnamed": ({"result": "SELECT ?"}, "parameter_undeclared"),
+    "position without a list": ({"result": "SELECT :position"}, "parameter_undeclared"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "rule"), STATEMENTS.values(), ids=STATEMENTS.keys())
+def test_a_statement_that_is_not_allowed(cache: Cache, judge: Judge, changes: dict[str, Any], rule: str) -> None:
+    verdict = judge(world_bench.candidate(cache, tool(**changes)))
+    assert verdict.status is VerdictStatus.FAIL
+    assert rules(verdict) == {rule}
+    assert verdict.findings[0].where.startswith("tool extra")
+
+
+@pytest.mark.parametrize("over", ["UPDATE state SET day = 1", "SELECT CURRENT_DATE", "SELECT day FROM", "SELECT :item"])
+def test_what_ends_an_episode_only_reads(cache: Cache, judge: Judge, over: str) -> None:
+    verdict = judge(world_bench.candidate(cache, worldkit.shop(over=over)))
+    assert [finding.where for finding in verdict.findings] == ["over"]
+
+
+HIDDEN = (
+    "SELECT demand FROM tape ORDER BY day",
+    "SELECT count(*) FROM suppliers",
+    "SELECT EXISTS (SELECT 1 FROM tape)",
+    "WITH a AS (SELECT cost FROM stock) SELECT count(*) FROM a",
+    "SELECT * FROM stock ORDER BY item",
+    "SELECT item FROM stock ORDER BY cost",
+    "SELECT item FROM stock WHERE item IN (SELECT item FROM suppliers) ORDER BY item",
+    "SELECT rowid FROM tape ORDER BY 1",
+)
+
+
+@pytest.mark.parametrize("sql", HIDDEN)
+@pytest.mark.parametrize("part", ["result", "guard"])
+def test_nothing_shown_reads_what_is_hidden(cache: Cache, judge: Judge, sql: str, part: str) -> None:
+    changes: dict[str, Any] = {"result": sql} if part == "result" else {"guards": [{"sql": sql, "error": "no"}]}
+    verdict = judge(world_bench.candidate(cache, tool(**changes)))
+    assert rules(verdict) == {"reads_hidden"}
+
+
+@pytest.mark.parametrize("join", ["JOIN suppliers USING (item)", "NATURAL JOIN suppliers"])
+def test_a_world_that_joins_by_name_cannot_be_made(cache: Cache, judge: Judge, join: str) -> None:
+    verdict = judge(world_bench.candidate(cache, tool(result=f"SELECT stock.item FROM stock {join} ORDER BY 1")))
+    assert rules(verdict) == {"world_invalid"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "read"),
+    [
+        ("SELECT stock.item FROM stock JOIN suppliers USING (item)", "suppliers"),
+        ("SELECT 1 FROM (SELECT 31 AS cost) JOIN stock USING (cost)", "stock.cost"),
+        ("SELECT item FROM stock WHERE cost > 3", "stock.cost"),
+        ("SELECT count(*) FROM tape", "tape"),
+        ("SELECT item, price FROM stock", ""),
+        ("SELECT count(*) FROM stock JOIN orders ON orders.item = stock.item", ""),
+    ],
+)
+def test_the_second_proof_needs_no_authorizer(sql: str, read: str) -> None:
+    """Prepared as ours, so that nobody is asked; SQLite's own program tells."""
+    model = worldkit.model_of(worldkit.shop())
+    connection = Connection(model.hidden)
+    connection.load(model.image)
+    connection.authority.phase = Phase.OURS
+    storage = Storage(connection, model.document["tables"])
+    program = connection.sql.execute(f"EXPLAIN {sql}").fetchall()
+    assert storage.hidden_read(program, model.hidden) == read
+    connection.sql.close()
+
+
+ORDERED = {
+    "by its key": ("SELECT item FROM stock ORDER BY item", True),
+    "without": ("SELECT item FROM stock", False),
+    "only inside": ("SELECT item FROM (SELECT item FROM stock ORDER BY item)", False),
+    "only in a window": ("SELECT row_number() OVER (ORDER BY item) FROM stock", False),
+    "in a text": ("SELECT 'ORDER BY' FROM stock", False),
+    "one row table": ("SELECT money FROM state", True),
+    "one row table, twice": ("SELECT a.money FROM state a CROSS JOIN state b", True),
+    "aggregate": ("SELECT count(*), coalesce(max(price), 0) FROM stock", True),
+    "aggregate by group": ("SELECT count(*) FROM stock GROUP BY price", False),
+    "larger of two": ("SELECT max(price, 3) FROM stock", False),
+    "aggregate of a subquery": ("SELECT (SELECT max(price) FROM stock) FROM orders", False),
+    "by integer key": ("SELECT amount FROM orders WHERE id = 3", True),
+    "by text key": ("SELECT price FROM stock s WHERE s.item = 'lamp'", True),
+    "by no key": ("SELECT price FROM stock WHERE price = 3", False),
+    "limit alone": ("SELECT price FROM stock LIMIT 1", False),
+    "values": ("VALUES (1), (2)", False),
+    "constant": ("SELECT 1", True),
+    "union": ("SELECT item FROM stock UNION SELECT item FROM orders", False),
+    "union in order": ("SELECT item FROM stock UNION SELECT item FROM orders ORDER BY 1", True),
+    "join of a key and one row": ("SELECT o.amount, s.day FROM orders o CROSS JOIN state s WHERE o.id = 1", True),
+    "distinct": ("SELECT DISTINCT price FROM stock", False),
+}
+
+
+@pytest.mark.parametrize(("sql", "ordered"), ORDERED.values(), ids=ORDERED.keys())
+def test_results_of_several_rows_have_an_order(cache: Cache, judge: Judge, sql: str, ordered: bool) -> None:
+    verdict = judge(world_bench.candidate(cache, tool(result=sql)))
+    assert rules(verdict) == (set() if ordered else {"result_without_order"})
+
+
+def test_a_table_that_grows_has_no_single_row(cache: Cache, judge: Judge) -> None:
+    more = worldkit.with_tool("more", kind="write", effects=["INSERT INTO state SELECT day, money FROM state"])
+    more["tools"]["extra"] = {"kind": "read", "doc": "Money.", "result": "SELECT money FROM state"}
+    verdict = judge(world_bench.candidate(cache, more))
+    assert {finding.where for finding in verdict.findings} == {"tool extra, result", "tool wait, result"}
+
+
+SCHEMAS: dict[str, tuple[dict[str, Any], str]] = {
+    "no doc": ({"doc": " "}, "tool_without_doc"),
+    "no parameter doc": ({"parameters": {"a": {"type": "string"}}}, "parameter_without_doc"),
+    "now": ({"parameters": {"now": {"type": "string", "doc": "x"}}}, "parameter_name_taken"),
+    "nothing fits": (
+        {"parameters": {"a": {"type": "integer", "doc": "x", "minimum": 2, "maximum": 1}}}, "parameter_bounds",
+    ),
+    "text with bounds": ({"parameters": {"a": {"type": "string", "doc": "x", "minimum": 2}}}, "parameter_bounds"),
+    "number with a length": (
+        {"parameters": {"a": {"type": "number", "doc": "x", "max_length": 2}}}, "parameter_bounds",
+    ),
+    "half an integer": ({"parameters": {"a": {"type": "integer", "doc": "x", "minimum": 0.5}}}, "parameter_bounds"),
+    "enum of another type": ({"parameters": {"a": {"type": "integer", "doc": "x", "enum": ["1"]}}}, "parameter_bounds"),
+    "enum out of bounds": (
+        {"parameters": {"a": {"type": "integer", "doc": "x", "enum": [1, 5], "maximum": 4}}}, "parameter_bounds",
+    ),
+    "no length fits": (
+        {"parameters": {"a": {"type": "string", "doc": "x", "min_length": 5, "max_length": 4}}}, "parameter_bounds",
+    ),
+    "position in a list": (
+        {
+            "parameters": {"list": {"type": "string", "doc": "x"}},
+            "each": {"parameter": "list", "fields": {"position": {"type": "integer", "doc": "x"}}},
+        },
+        "parameter_name_taken",
+    ),
+    "field like a parameter": (
+        {
+            "parameters": {"list": {"type": "string", "doc": "x"}},
+            "each": {"parameter": "list", "fields": {"list": {"type": "integer", "doc": "x"}}},
+        },
+        "parameter_name_taken",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "rule"), SCHEMAS.values(), ids=SCHEMAS.keys())
+def test_a_tool_that_cannot_be_called_as_it_says(
+    cache: Cache, judge: Judge, changes: dict[str, Any], rule: str
+) -> None:
+    document = tool(kind="write", effects=["DELETE FROM orders"], **changes)
+    verdict = judge(world_bench.candidate(cache, document))
+    assert verdict.status is VerdictStatus.FAIL
+    assert verdict.reason == rule
+
+
+def test_a_statement_may_be_shared(cache: Cache, judge: Judge) -> None:
+    verdict = judge(
+        world_bench.candidate(cache, tool(kind="write", effects=["DELETE FROM orders", "DELETE FROM orders"]))
+    )
+    assert "effect_without_effect" not in rules(verdict)
+
+
+def test_a_parameter_that_nothing_reads_is_noted(cache: Cache, judge: Judge) -> None:
+    verdict = judge(world_bench.candidate(cache, tool(parameters={"a": {"type": "string", "doc": "x"}})))
+    assert (verdict.status, rules(verdict)) == (VerdictStatus.PASS, {"parameter_unused"})
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("Do it.", "instruction_too_short"),
+        (worldkit.INSTRUCTION + " Use {tool}.", "unfilled_braces"),
+        (worldkit.INSTRUCTION + f" The lamps come from {worldkit.SECRET}.", "text_names_hidden_value"),
+        (worldkit.INSTRUCTION + " Write to erika.m@example-shop.de about it.", "instruction_has_email"),
+        (worldkit.INSTRUCTION + " The key is AKIA" + "Q3EGWXZP7RTK2VNB.", "secret_in_task"),
+    ],
+)
+def test_an_instruction_that_cannot_be_given(cache: Cache, judge: Judge, text: str, rule: str) -> None:
+    verdict = judge(world_bench.candidate(cache, worldkit.shop(), instruction=text))
+    assert (verdict.status, rules(verdict)) == (VerdictStatus.FAIL, {rule})
+
+
+def test_json_in_an_instruction_is_no_unfilled_brace(cache: Cache, judge: Judge) -> None:
+    text = worldkit.INSTRUCTION + ' The plan looks like [{"item": "lamp", "amount": 1}] or {}.'
+    assert judge(world_bench.candidate(cache, worldkit.shop(), instruction=text)).status is VerdictStatus.PASS
+
+
+def test_texts_of_tools_are_looked_at_too(cache: Cache, judge: Judge) -> None:
+    guards = [{"sql": "SELECT 1", "error": "no {pulls} left"}]
+    verdict = judge(world_bench.candidate(cache, tool(doc=f"Ask {worldkit.SECRET}.", guards=guards)))
+    assert rules(verdict) == {"unfilled_braces", "text_names_hidden_value"}
+
+
+def test_numbers_of_the_tape_are_not_for_the_instruction(cache: Cache, judge: Judge) -> None:
+    rows = worldkit.shop()["rows"] | {"tape": [[day, 83_511 + 7 * day] for day in range(5)]}
+    document = worldkit.shop(rows=rows)
+    text = worldkit.INSTRUCTION + " Demand will be 83,511, then 83518 and 83,525."
+    assert rules(judge(world_bench.candidate(cache, document, instruction=text))) == {"text_names_hidden_value"}
+    one = worldkit.INSTRUCTION + " There are at most 83,511 people in town."
+    assert judge(world_bench.candidate(cache, document, instruction=one)).status is VerdictStatus.PASS
+    written = {"instruction": text, "metadata": {"presentation": "written"}}
+    assert judge(world_bench.candidate(cache, document, **written)).status is VerdictStatus.PASS
+
+
+def test_an_address_of_the_world_may_be_named(cache: Cache, judge: Judge) -> None:
+    document = tool(doc="Write to desk@shop.example for help.")
+    text = worldkit.INSTRUCTION + " Write to desk@shop.example about it."
+    assert judge(world_bench.candidate(cache, document, instruction=text)).status is VerdictStatus.PASS
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{}", b"no json", b'{"id": "x", "clock": "2026-03-10T09:00:00", "tables": [], "tools": []}'],
+)
+def test_what_is_no_world_fails(cache: Cache, judge: Judge, content: bytes) -> None:
+    assert rules(judge(world_bench.candidate(cache, content))) == {"world_invalid"}
+
+
+def test_rows_that_do_not_fit_fail(cache: Cache, judge: Judge) -> None:
+    rows = worldkit.shop()["rows"] | {"orders": [[1, "sofa", 2]]}
+    verdict = judge(world_bench.candidate(cache, worldkit.shop(rows=rows)))
+    assert verdict.findings[0].message == "row 1 of table orders points at nothing in stock"
+
+
+def with_check(cache: Cache, *checks: Check, **fields: Any) -> Candidate:
+    return world_bench.candidate(cache, worldkit.shop(), verifier=Verifier(checks=checks, **fields))
+
+
+BOUGHT = Check(id="bought", sql="SELECT count(*) FROM orders")
+
+
+@pytest.mark.parametrize(
+    ("sql", "rule"),
+    [
+        ("SELECT colour FROM orders", "check_sql_invalid"),
+        ("DELETE FROM orders", "check_sql_invalid"),
+        ("SELECT 1, 2", "check_sql_invalid"),
+        ("SELECT :item", "check_sql_invalid"),
+        ("SELECT CURRENT_TIMESTAMP", "check_sql_invalid"),
+        ("SELECT 1", "checks_ask_for_nothing"),
+        ("SELECT count(*) = 0 FROM trace", "checks_ask_for_nothing"),
+    ],
+)
+def test_a_check_that_is_of_no_use(cache: Cache, judge: Judge, sql: str, rule: str) -> None:
+    assert rules(judge(with_check(cache, Check(id="c", sql=sql)))) == {rule}
+
+
+def test_invariants_alone_ask_for_nothing(cache: Cache, judge: Judge) -> None:
+    assert rules(judge(with_check(cache, Check(id="c", kind="invariants")))) == {"checks_ask_for_nothing"}
+    assert judge(with_check(cache, Check(id="c", kind="invariants"), BOUGHT)).status is VerdictStatus.PASS
+
+
+def test_checks_that_hold_at_once_are_enough_where_a_utility_counts(cache: Cache, judge: Judge) -> None:
+    utility = Utility(sql="SELECT money FROM state", default=1, reference=2)
+    check = Check(id="c", sql="SELECT 1")
+    assert judge(with_check(cache, check, utility=utility)).status is VerdictStatus.PASS
+    for sql in ("SELECT item FROM stock", "SELECT max(amount) FROM orders", "SELECT 1, 2", "SELECT x"):
+        broken = utility.model_copy(update={"sql": sql})
+        assert rules(judge(with_check(cache, check, utility=broken))) == {"utility_sql_invalid"}
+
+
+def test_a_rubric_that_cannot_be_evaluated_fails(cache: Cache, judge: Judge) -> None:
+    good = {"id": "r", "class": "important", "sql": "SELECT count(*) FROM trace", "evidence": "SELECT turn FROM trace",
+            "text": "Did something."}  # fmt: skip
+    assert judge(with_check(cache, BOUGHT, rubric=(Criterion(**good),))).status is VerdictStatus.PASS  # type: ignore[arg-type]
+    for part in ("sql", "evidence"):
+        broken = Criterion(**good | {part: "SELECT colour FROM trace"})  # type: ignore[arg-type]
+        assert rules(judge(with_check(cache, BOUGHT, rubric=(broken,)))) == {"criterion_sql_invalid"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "rule"),
+    [("SELECT colour FROM orders", "invariant_sql_invalid"), ("SELECT 1 FROM stock", "invariant_violated_at_start")],
+)
+def test_an_invariant_that_is_none(cache: Cache, judge: Judge, sql: str, rule: str) -> None:
+    document = worldkit.shop(invariants=[{"id": "i", "sql": sql}])
+    assert rules(judge(world_bench.candidate(cache, document))) == {rule}
+
+
+DIFFS: dict[str, tuple[dict[str, Any], str]] = {
+    "no table": ({"expect": {"sales": {}}}, "no table sales"),
+    "no column": ({"expect": {"orders": {"added": [{"item": "lamp", "amount": 1, "hue": 1}]}}}, "no column hue"),
+    "a hard column left out": ({"expect": {"orders": {"added": [{"item": "lamp"}]}}}, "what amount must be"),
+    "another type": ({"expect": {"orders": {"added": [{"item": "lamp", "amount": "1"}]}}}, "of type integer"),
+    "never empty": ({"expect": {"orders": {"added": [{"item": "lamp", "amount": None}]}}}, "never empty"),
+    "no such row changed": ({"expect": {"stock": {"changed": {"sofa": {"price": 1}}}}}, "key sofa"),
+    "no such row gone": ({"expect": {"stock": {"removed": [["sofa"]]}}}, "key sofa"),
+    "nothing changes": ({"expect": {"stock": {"changed": {"lamp": {}}}}}, "in no column"),
+    "no key to name": ({"expect": {"tape": {"changed": [{"key": [1], "values": {"demand": 1}}]}}}, "has no key"),
+    "an unknown answer": ({"answer": {"sum": 1}}, "just sum"),
+    "an incomplete answer": ({"answer": {}}, "just nothing"),
+}
+
+
+@pytest.mark.parametrize(("fields", "told"), DIFFS.values(), ids=DIFFS.keys())
+def test_a_change_that_nobody_can_make(cache: Cache, judge: Judge, fields: dict[str, Any], told: str) -> None:
+    check = Check.model_validate({"id": "c", "kind": "diff", **fields})
+    verdict = judge(with_check(cache, check))
+    assert rules(verdict) == {"diff_impossible"}
+    assert told in verdict.findings[0].message
+
+
+def test_an_answer_needs_a_tool(cache: Cache, judge: Judge) -> None:
+    check = Check.model_validate({"id": "c", "kind": "diff", "answer": {"total": 1}})
+    verdict = judge(world_bench.wheel_task(cache, verifier=Verifier(checks=(check,))))
+    assert verdict.findings[0].message == "an answer is expected, and no tool hands one in"
