@@ -51,12 +51,17 @@ def utility_rows(utility: Mapping[str, Any], realised: Mapping[str, float]) -> l
     """
     expected = utility["expected"]
     found = [
-        (name, f"{value:g}", f"{normalised(value, utility):.4g}", f"{expected[name]:.4g}" if name in expected else "")
+        (name, _amount(value), f"{normalised(value, utility):.4g}", _amount(expected[name]) if name in expected else "")
         for name, value in sorted(realised.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
     if utility["hindsight"] is None:
         return found
-    return [("hindsight", f"{utility['hindsight']:g}", "at most", ""), *found]
+    return [("hindsight", _amount(utility["hindsight"]), "at most", ""), *found]
+
+
+def _amount(value: float) -> str:
+    """A utility, to two decimals, never with an exponent."""
+    return f"{value:.2f}".removesuffix(".00")
 
 
 def _print_utilities(grade: Grade, utility: Mapping[str, Any]) -> None:
