@@ -141,6 +141,10 @@ class Goal(Model):
     near: str = ""
     """One SELECT like `pick`, with `$name` of the right target, of plausible wrong ones: the trap one step away, the
     namesake. They are the task's distractors and mutants."""
+    computed: dict[str, str] = Field(default_factory=dict)
+    """Variables that an agent has to work out, as no read shows them: SQL expression over other variables and settings,
+    such as `$price_cents * (100 - {fee_percent}) / 100`, that gives what `pick` gives. Reads show its variables, the
+    page its settings."""
     wrong: dict[str, dict[str, str]] = Field(default_factory=dict)
     """Wrong parameters by name of the mutant: variable → SQL expression over the variables, such as `$cents + 1`."""
     forbidden: tuple[tuple[Step, ...], ...] = ()
