@@ -61,7 +61,7 @@ def utility_rows(utility: Mapping[str, Any], realised: Mapping[str, float]) -> l
 
 def _amount(value: float) -> str:
     """A utility, to two decimals, never with an exponent."""
-    return f"{value:.2f}".removesuffix(".00")
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _print_utilities(grade: Grade, utility: Mapping[str, Any]) -> None:

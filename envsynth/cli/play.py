@@ -55,7 +55,8 @@ def play(
         if session.calls > budget["turns"]:
             ended = f"the budget of {budget['turns']} calls was overdrawn"
         else:
-            ended = f"{'over' if session.over else 'you stopped'} after {session.calls} calls"
+            calls = "1 call" if session.calls == 1 else f"{session.calls} calls"
+            ended = f"{'over' if session.over else 'you stopped'} after {calls}"
         print_score(opened.episode.grade(), opened.candidate["verifier"], ended=ended)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from envsynth.cache import Cache
 from envsynth.catalog import Catalog
+from envsynth.cli._score import utility_rows
 from envsynth.exporters.gymnasium import Gymnasium
 from envsynth.models import Cost, Outcome, Task, Verdict, VerdictStatus
 
@@ -150,7 +151,7 @@ def test_standard_input_is_played_where_it_is_no_terminal(played):
         input="pull 1\n", capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "0/40> pull 1\narm: 1\npaid: 1\n" in done.stdout
-    assert "score 0: you stopped after 1 calls" in done.stdout
+    assert "score 0: you stopped after 1 call" in done.stdout
 
 
 def typed_at_a_terminal(command: list[str], lines: dict[str, bytes]) -> tuple[int | None, str]:
@@ -182,7 +183,7 @@ def test_a_terminal_has_a_prompt_and_drawn_tables(played):
     assert code == 0
     assert re.search(r"pulls_left +earned +arm +claimed", text)
     assert "──" in text
-    assert "score 0: you stopped after 1 calls" in text
+    assert "score 0: you stopped after 1 call" in text
 
 
 def test_show_tells_a_worlds_tools_checks_references_and_panel(envsynth, played):
@@ -200,6 +201,14 @@ def test_show_tells_a_worlds_tools_checks_references_and_panel(envsynth, played)
     patch = envsynth("catalog", "show", "two-armed", "--patch")
     assert (patch.code, patch.err.count("\n")) == (2, 1)
     assert "no patch" in patch.err
+
+
+def test_utilities_are_whole_amounts_or_have_two_decimals():
+    utility = {"default": 0.0, "reference": 2e6, "expected": {"oracle": 1234567.891}, "hindsight": 3e6}
+    assert utility_rows(utility, {"oracle": 1234567.0, "idle": -0.125}) == [
+        ("hindsight", "3000000", "at most", ""), ("oracle", "1234567", "0.6173", "1234567.89"),
+        ("idle", "-0.12", "0", ""),
+    ]  # fmt: skip
 
 
 def test_a_catalog_keeps_worlds_while_a_task_needs_them(envsynth, played):
