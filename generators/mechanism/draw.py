@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from random import Random
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from envsynth.generators.mechanism.contract import Family, Look, Policy, Present
 from envsynth.generators.mechanism.dress import dress, dressed_sql, worded
 from envsynth.generators.mechanism.players import Played, Stage, idle
 from envsynth.models import Check, Utility, Verifier, World
+from envsynth.seeds import stream
 
 MAX_DRAWS = 25
 """Draws before a mechanism is given up."""
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
 
 
 def draw(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> Draw | None:
-    """The first draw whose default lies in the family's band, when all is hidden; None where there is none.
+    """The first draw whose default lies in the family's band and whose attacks fail, when all is hidden; or None.
 
     It depends on the arguments alone, and so is the same in every presentation.
 
@@ -60,9 +60,12 @@ def draw(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> Draw | 
     for number in range(1, MAX_DRAWS + 1):
         found = _draw_once(family, skin, level, f"{seed}/{number}", number)
         shown = show(found, Presentation.HIDDEN)
-        best = shown.played["oracle"].utility
+        best = min(shown.played[name].utility for name in ("oracle", shown.reference))
         if low <= shown.place() <= high and best > shown.played["default"].utility:
-            return found
+            # On a lucky tape a policy that solves nothing does as well as one that does; such a tape grades nobody.
+            attacks = play_attacks(found, shown.world, Presentation.HIDDEN, stream(seed, "attacks"))
+            if all(attack.utility < best for attack in attacks.values()):
+                return found
     return None
 
 
@@ -119,8 +122,3 @@ def _draw_once(family: Family[Any, Any], skin: Skin, level: int, seed: str, numb
     labels = stream(seed, "labels").sample(list(skin.labels), family.labels(parameters))
     told = worded(skin, family.variant(parameters))
     return Draw(family, told, parameters, family.tape(parameters, stream(seed, "tape")), tuple(labels), number)
-
-
-def stream(seed: str, purpose: str) -> Random:
-    """A source of randomness of its own: no two seeds or purposes share anything."""
-    return Random(int.from_bytes(hashlib.sha256(f"{purpose}/{seed}".encode()).digest(), "big"))

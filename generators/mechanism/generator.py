@@ -77,7 +77,7 @@ class Mechanism:
         try:
             found = draw(kind, skin, int(level[1:]), seed)
             if found is None:
-                detail = f"in {MAX_DRAWS} draws the default was never inside {kind.band}"
+                detail = f"in {MAX_DRAWS} draws the default was never inside {kind.band} with every attack below"
                 return Dropped(lead=lead, reason="no_draw_in_band", detail=detail)
             shown = show(found, presentation)
         except Refused as exc:
