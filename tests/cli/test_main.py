@@ -129,7 +129,8 @@ def test_sources_check(envsynth):
 
 
 def test_sources_check_misses_the_generator(envsynth, monkeypatch):
-    monkeypatch.setattr(plugins, "names", lambda group: ["repository"])
+    known = {"repository": plugins._registry("generators")["repository"]}
+    monkeypatch.setattr(plugins, "_registry", lambda group: known)
     printed = envsynth("sources", "check", "mechanism:bandit")
     assert printed.code == 2
     assert "no generator named 'mechanism'" in printed.err
