@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,11 +13,10 @@ import yaml
 
 from envsynth.errors import GeneratorError
 from envsynth.generators.mechanism.contract import Fact, Grid, Presentation, Skin
-from envsynth.models import Column, Each, Guard, Parameter, Table, Tool, World
+from envsynth.models import World
+from envsynth.renaming import Wording, checked_names, names_of, rename_world, sql_renamer
 
 _FOLDER = Path(__file__).with_name("skins")
-# A quoted string, or a word; words inside strings are data.
-_TOKEN = re.compile(r"'(?:[^']|'')*'|[a-z_][a-z0-9_]*", re.IGNORECASE)
 
 
 @cache
@@ -66,43 +64,18 @@ def dress(world: World, skin: Skin, facts: Mapping[str, Fact], name: str) -> Wor
     Raises:
         GeneratorError: the skin lacks a name or a word, or gives one name to two things.
     """
-    rename = _renamer(world, skin)
-    say = _speaker(skin, facts)
-    sql = _sql_renamer(rename)
+    names = checked_names(names_of(world), skin.names, who=f"the skin {skin.name}", where=world.id)
 
-    def parameter(found: Parameter, tool: str) -> Parameter:
-        text = skin.texts.get(f"parameter.{tool}.{found.name}", skin.texts.get(f"parameter.{found.name}", found.doc))
-        return found.model_copy(update={"name": rename(found.name), "doc": say(text)})
+    def told(key: str, text: str) -> str:
+        """The skin's own text: of a tool's parameter, else of the parameter wherever it stands, else of the tool."""
+        kind, _, rest = key.partition(".")
+        if kind == "parameter":
+            text = skin.texts.get(f"parameter.{rest.partition('.')[2]}", text)
+        return skin.texts.get(key, text)
 
-    def tool(found: Tool) -> Tool:
-        each = found.each and Each(
-            parameter=rename(found.each.parameter),
-            fields=tuple(parameter(field, found.name) for field in found.each.fields), maximum=found.each.maximum,
-        )  # fmt: skip
-        return Tool(
-            name=rename(found.name), kind=found.kind, doc=say(skin.texts.get(f"tool.{found.name}", found.doc)),
-            parameters=tuple(parameter(one, found.name) for one in found.parameters), each=each,
-            guards=tuple(Guard(sql=sql(guard.sql), error=say(guard.error)) for guard in found.guards),
-            effects=tuple(map(sql, found.effects)), result=sql(found.result), shape=found.shape,
-            decimals={rename(column): digits for column, digits in found.decimals.items()}, cost=found.cost,
-        )  # fmt: skip
-
-    def column(found: Column) -> Column:
-        target = ".".join(rename(part) for part in found.references.split(".")) if found.references else ""
-        return found.model_copy(update={"name": rename(found.name), "references": target, "doc": say(found.doc)})
-
-    return World(
-        id=name, clock=world.clock,
-        tables=tuple(
-            Table(name=rename(table.name), doc=say(table.doc), columns=tuple(map(column, table.columns)),
-                  hidden=table.hidden, tolerated=table.tolerated)
-            for table in world.tables
-        ),
-        rows={rename(table): rows for table, rows in world.rows.items()},
-        tools=tuple(map(tool, world.tools)),
-        invariants=tuple(found.model_copy(update={"sql": sql(found.sql)}) for found in world.invariants),
-        over=sql(world.over),
-    )  # fmt: skip
+    rename = names.__getitem__
+    wording = Wording(rename=rename, sql=sql_renamer(rename), say=_speaker(skin, facts), told=told)
+    return rename_world(world, wording, name)
 
 
 def worded(skin: Skin, variant: str) -> Skin:
@@ -124,45 +97,7 @@ def instruction(skin: Skin, presentation: Presentation, facts: Mapping[str, Fact
 
 def dressed_sql(sql: str, skin: Skin) -> str:
     """A query in neutral names, in the skin's."""
-    return _sql_renamer(lambda word: skin.names.get(word, word))(sql)
-
-
-def _renamer(world: World, skin: Skin) -> Callable[[str], str]:
-    needed = set(_names(world))
-    missing = sorted(needed - skin.names.keys())
-    if missing:
-        raise GeneratorError(
-            f"the skin {skin.name} has no name for {', '.join(missing)}", where=world.id, next_step="add them"
-        )
-    taken: dict[str, str] = {}
-    for word in sorted(needed):
-        other = taken.setdefault(skin.names[word], word)
-        if other != word:
-            raise GeneratorError(f"the skin {skin.name} calls {other} and {word} the same", where=world.id)
-    return lambda word: skin.names[word]
-
-
-def _names(world: World) -> Iterable[str]:
-    for table in world.tables:
-        yield table.name
-        yield from (column.name for column in table.columns)
-    for tool in world.tools:
-        yield tool.name
-        yield from (parameter.name for parameter in tool.parameters)
-        yield from (field.name for field in tool.each.fields) if tool.each else ()
-
-
-def _sql_renamer(rename: Callable[[str], str]) -> Callable[[str], str]:
-    def word(found: re.Match[str]) -> str:
-        text = found[0]
-        if text.startswith("'"):
-            return text
-        try:
-            return rename(text)
-        except KeyError:
-            return text
-
-    return lambda sql: _TOKEN.sub(word, sql)
+    return sql_renamer(lambda word: skin.names.get(word, word))(sql)
 
 
 def _speaker(skin: Skin, facts: Mapping[str, Fact]) -> Callable[[str], str]:

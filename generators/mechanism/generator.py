@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from envsynth.generators.mechanism.config import DEFAULT_LIMIT, read_settings
 from envsynth.generators.mechanism.contract import Presentation, Refused, Skin
-from envsynth.generators.mechanism.draw import MAX_DRAWS, Draw, Shown, draw, play_attacks, show, stream
+from envsynth.generators.mechanism.draw import MAX_DRAWS, Draw, Shown, draw, play_attacks, show
 from envsynth.generators.mechanism.dress import dressed_sql, instruction, skins_of
 from envsynth.generators.mechanism.players import Played
 from envsynth.generators.mechanism.registry import family
@@ -29,6 +29,7 @@ from envsynth.models import (
 )  # fmt: skip
 from envsynth.protocols import Context
 from envsynth.runtime.rewards import normalised
+from envsynth.seeds import stream
 
 
 class Mechanism:

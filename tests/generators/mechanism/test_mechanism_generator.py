@@ -114,7 +114,7 @@ def test_skins_of_a_family_share_no_tool_name(name: str) -> None:
 def _tool_words(name: str) -> set[str]:
     """Neutral names of a family's tools."""
     from envsynth.generators.mechanism.contract import Look, Presentation
-    from envsynth.generators.mechanism.draw import stream
+    from envsynth.seeds import stream
 
     kind, words = family(name), set()
     for level in (1, 5):
