@@ -72,7 +72,10 @@ def _read(seen: Seen, line: Trajectory) -> Played:
     """What a play of a trajectory came to."""
     answers = [json.loads(text) for text in seen.observations[-len(line.calls) :]] if line.calls else []
     refused = next((turn for turn, answer in enumerate(answers) if not answer["ok"]), None)
-    fault = "" if refused is None else f"call {refused + 1}, {line.calls[refused].tool}: {answers[refused]['error']}"
+    fault = ""
+    if refused is not None:
+        tool = line.calls[refused].tool
+        fault = f"call {refused + 1}, {tool}: {answers[refused]['error'].removeprefix(f'{tool}: ')}"
     grade = json.loads(seen.grade)
     return Played(grade["outcome"], grade["reward"], grade["detail"].get("utility"), fault)
 

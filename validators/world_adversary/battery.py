@@ -38,8 +38,8 @@ def _nothing(target: Target) -> Iterator[Attack]:
         calls = target.calls(tool)
         if tool.each is not None:
             calls.insert(0, target.call(tool, "low", **{tool.each.parameter: "[]"}))
-        for step, call in zip(("first", *LADDER), calls, strict=False):
-            yield Attack(f"submit_{step}", why, (call,))
+        for number, call in enumerate(calls):
+            yield Attack(f"{tool.name}_at_once_{number}", why, (call,))
 
 
 def _constant(target: Target) -> Iterator[Attack]:

@@ -42,7 +42,10 @@ class Field:
         self._episode.close()
 
     def play(self, attack: Attack) -> Played:
-        """Play an attack from the start and grade it."""
+        """Play an attack from the start and grade it.
+
+        Calls that must be refused are begun anew where the budget is spent, because each of them is to be seen.
+        """
         episode = self._episode
         episode.reset()
         made: list[Call] = []
@@ -53,6 +56,8 @@ class Field:
             if call is refused:
                 # Nothing has changed since it was refused.
                 continue
+            if attack.must_be_refused and len(episode.trace) == self._task.turns:
+                episode.reset()
             answer = episode.call(*call)
             made.append(call)
             after = episode.image()
