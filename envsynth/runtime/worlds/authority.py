@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
@@ -117,7 +118,12 @@ class StepBudget:
 
 
 class Connection:
-    """A database in memory under an authority."""
+    """A database in memory under an authority.
+
+    All that happens after `load` is one open transaction, which calls divide by savepoints: going back to the start is a
+    rollback, after which prepared statements and the schema still hold. SQLite itself rolls everything back where an
+    effect is interrupted or says so (OR ROLLBACK); the state then is the one of the latest `load` or `keep`, and `lost`.
+    """
 
     def __init__(self, hidden: Hidden, *, lists: bool = False) -> None:
         """A connection.
@@ -128,6 +134,8 @@ class Connection:
         """
         self.sql = open_database()
         self._lists = lists
+        self._origin: bytes | None = None
+        """What a rollback leads to, where that is known as an image."""
         for limit, value in _LIMITS:
             self.sql.setlimit(limit, value)
         self.sql.execute("PRAGMA foreign_keys = ON")
@@ -138,21 +146,57 @@ class Connection:
 
     def load(self, image: bytes) -> None:
         """Replace everything by an image of `serialize`."""
-        self.authority.phase = Phase.OURS
-        self.steps.refill()
-        self.sql.deserialize(image)
-        # A new schema that carries the old one's cookie does not expire statements prepared before, and those of STRICT
-        # tables hold pointers into the old: setting the authorizer anew has SQLite prepare them again.
-        self.sql.set_authorizer(self.authority)
+        sql = self._ours()
+        if sql.in_transaction:
+            sql.execute("ROLLBACK")
+        else:
+            # In memory, a database takes only pages of its own size.
+            sql.execute(f"PRAGMA page_size = {int.from_bytes(image[16:18], 'big')}")
+        # Deserialised right here, the database would give images without what the open transaction has changed.
+        source = _source()
+        source.deserialize(image)
+        source.backup(sql)
+        # Statements of STRICT tables hold pointers into the schema they were prepared for: setting the authorizer anew
+        # has SQLite prepare them again, whatever the schema's cookie is.
+        sql.set_authorizer(self.authority)
         if self._lists:
             # SQLite sets these tables up at their first use, which the authorizer would see as a write. They point at
             # the schema of that moment, so another image after this would leave them pointing at freed memory.
             for table in LIST_TABLES:
-                self.sql.execute(f"SELECT 1 FROM {table}('[]')").fetchall()
+                sql.execute(f"SELECT 1 FROM {table}('[]')").fetchall()
+        sql.execute("BEGIN")
+        self._origin = image
+
+    def rewind(self, image: bytes) -> bool:
+        """Go back to an image by rolling back; False, and nothing happens, where that would lead elsewhere."""
+        if self._origin is not image:
+            return False
+        sql = self._ours()
+        sql.execute("ROLLBACK")
+        sql.execute("BEGIN")
+        return True
+
+    @property
+    def lost(self) -> bool:
+        """Whether everything since the latest `load` or `keep` was rolled back, and no transaction is open."""
+        return not self.sql.in_transaction
+
+    def keep(self) -> None:
+        """Make the present state the one that a rollback leads to."""
+        sql = self._ours()
+        if sql.in_transaction:
+            sql.execute("COMMIT")
+        sql.execute("BEGIN")
+        self._origin = None
+
+    def _ours(self) -> sqlite3.Connection:
+        self.authority.phase = Phase.OURS
+        self.steps.refill()
+        return self.sql
 
     def image(self) -> bytes:
         """The present state; equal states need not have equal images."""
-        return self.sql.serialize()
+        return self._ours().serialize()
 
 
 def open_database() -> sqlite3.Connection:
@@ -161,6 +205,22 @@ def open_database() -> sqlite3.Connection:
     for name, function in _timeless().items():
         connection.create_function(name, -1, function, deterministic=True)
     return connection
+
+
+class _Sources(threading.local):
+    """A connection of each thread that images are read with."""
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+
+@cache
+def _sources() -> _Sources:
+    return _Sources()
+
+
+def _source() -> sqlite3.Connection:
+    return _sources().connection
 
 
 @cache

@@ -119,12 +119,16 @@ class WorldEpisode:
         self.task = task
         self._connection: Connection | None = None
         self._transcript = Transcript()
+        self._kept = 0
+        """Calls of the transcript that a rollback of the connection does not undo."""
         self._now = task.model.clock
 
     def reset(self, seed: int = 0) -> str:
         """Start afresh; returns the instruction. Every draw is on the world's tape, so every seed is the same."""
-        self._load(self.task.model.image)
-        self._transcript = Transcript()
+        image = self.task.model.image
+        if self._connection is None or not self._connection.rewind(image):
+            self._load(image)
+        self._begin(Transcript())
         return self.task.instruction
 
     def tools(self) -> list[JSON]:
@@ -152,7 +156,10 @@ class WorldEpisode:
             return self._refuse(tool, arguments, f"{tool}: {error}")
         if task.cost is not None and transcript.cost + known.cost > task.cost:
             return self._refuse(tool, values, f"{tool} costs {known.cost:g}: {task.cost - transcript.cost:g} are left")
-        called = known.call(self._open(), values, self._now)
+        connection = self._open()
+        called = known.call(connection, values, self._now)
+        if connection.lost:
+            self._replay(connection)
         if not called.error:
             self._succeeded(known, values)
         return self._record(tool, values, called, 0.0 if called.error else known.cost)
@@ -179,7 +186,7 @@ class WorldEpisode:
         if not isinstance(snapshot, WorldSnapshot):
             raise TypeError("not a snapshot of a world's episode")
         self._load(snapshot.image)
-        self._transcript = snapshot.transcript.copy()
+        self._begin(snapshot.transcript.copy())
 
     def image(self) -> bytes:
         """The present state, as bytes: equal ones mean equal states, but not the other way round."""
@@ -235,7 +242,23 @@ class WorldEpisode:
             self.close()
             self._connection = Connection(self.task.model.hidden, lists=self.task.model.lists)
         self._connection.load(image)
+
+    def _begin(self, transcript: Transcript) -> None:
+        self._transcript, self._kept = transcript, len(transcript.turns)
+        self._now = self.task.model.clock
         self._look_at_clock()
+
+    def _replay(self, connection: Connection) -> None:
+        """Make the calls again that a rollback has undone; tools are nothing but SQL, so they do what they did."""
+        self._look_at_clock()
+        turns = self._transcript.turns
+        for turn in turns[self._kept :]:
+            tool = None if turn.called.error else self.task.model.tools[turn.tool]
+            if tool is not None and tool.call(connection, turn.arguments, self._now) != turn.called:
+                raise SandboxError("the state of an episode was lost", where=self.task.id, retryable=False)
+            self._look_at_clock()
+        connection.keep()
+        self._kept = len(turns)
 
     def _open(self) -> Connection:
         if self._connection is None:

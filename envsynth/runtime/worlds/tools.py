@@ -74,7 +74,9 @@ class WorldTool:
         return values, error or _unfit(self.schema, values)
 
     def call(self, connection: Connection, values: Values, now: str) -> Called:
-        """Run guards, effects and result in one transaction; nothing is left of a call that fails.
+        """Run guards, effects and result as one; nothing is left of a call that fails.
+
+        Where the database has rolled back more than the call, the connection is `lost`.
 
         Args:
             connection: the episode's.
@@ -90,7 +92,7 @@ class WorldTool:
             return Called(None, error)
         sql, authority = connection.sql, connection.authority
         authority.phase = Phase.OURS
-        sql.execute("BEGIN")
+        sql.execute("SAVEPOINT call")
         try:
             for element in elements:
                 self._apply(connection, element)
@@ -102,9 +104,10 @@ class WorldTool:
         finally:
             authority.phase = Phase.OURS
             connection.steps.refill()
-        # A statement that was interrupted, or that says so itself, has rolled the transaction back already.
-        if sql.in_transaction:
-            sql.execute("ROLLBACK" if answer.error else "COMMIT")
+        if not connection.lost:
+            if answer.error:
+                sql.execute("ROLLBACK TO call")
+            sql.execute("RELEASE call")
         return answer
 
     def _apply(self, connection: Connection, bound: Values) -> None:
