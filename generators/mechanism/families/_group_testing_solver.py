@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 _DIGITS = 10
 """Values are compared to so many digits, so that equals stay equal."""
+_BLOCK = 250_000
+"""Multiplications of one matrix product: more would be spread over threads, which here cost more than they save."""
 
 
 class Run(NamedTuple):
@@ -124,6 +126,14 @@ def _pass_the_best(gains: Array) -> Array:
     return np.asarray(np.maximum(gains, 0.0, out=gains).sum(axis=-1))
 
 
+def _after_last_test(beliefs: Array, terms: Terms, items: int) -> Array:
+    """Shape (beliefs, codes): unnormalised worth of stopping after one more (test, result)."""
+    table = _last_test(items, terms)
+    step = max(1, _BLOCK // table.size)
+    blocks = (beliefs[start : start + step] @ table for start in range(0, len(beliefs), step))
+    return np.concatenate([_pass_the_best(block.reshape(len(block), -1, items)) for block in blocks])
+
+
 class _Solved(NamedTuple):
     value: float
     choices: tuple[NDArray[np.int64], ...]
@@ -143,7 +153,7 @@ def _solve(risks: tuple[float, ...], terms: Terms) -> _Solved:
     for length in range(terms.tests - 1, -1, -1):
         belief = beliefs[length]
         if length == terms.tests - 1:
-            ends = _pass_the_best((belief @ _last_test(items, terms)).reshape(len(belief), codes, items))
+            ends = _after_last_test(belief, terms, items)
         else:
             ends = values[_histories(codes, length, terms.tests - 1).children]
         tested = ends.reshape(len(belief), codes // 2, 2).sum(axis=2) - terms.price * belief.sum(axis=1, keepdims=True)
