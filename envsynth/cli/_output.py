@@ -45,6 +45,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
     Console().print(table)
 
 
+def print_prose(text: str) -> None:
+    """Text that cannot steer a terminal, broken between words where one reads."""
+    if not sys.stdout.isatty():
+        typer.echo(clean(text))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    Console().print(Text(clean(text)))
+
+
 def heading(text: str) -> None:
     """A section's name."""
     typer.secho(f"\n{text}", bold=True)

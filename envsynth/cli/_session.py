@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import typer
 
 from envsynth.cli._call_lines import Misread, read_call, words_of
-from envsynth.cli._output import clean, heading, print_table
+from envsynth.cli._output import clean, heading, print_prose, print_table
 from envsynth.runtime.contract import Episode, ToolResult
 from envsynth.runtime.observe import render
 
@@ -112,7 +112,7 @@ class Session:
 
     def _task(self, _: str) -> None:
         heading("task")
-        typer.echo(clean(self._instruction))
+        print_prose(self._instruction)
         cost = "" if self._budget.cost is None else f", whose costs may come to {self._budget.cost:g}"
         typer.echo(f"\nYou may make {self._budget.turns} calls{cost}.")
 
@@ -126,7 +126,8 @@ class Session:
         if not word:
             typer.echo(_help_text())
             return
-        named = [tool for tool in self._tools if tool["name"].startswith(word)]
+        numbered = enumerate(self._tools, 1)
+        named = [tool for number, tool in numbered if tool["name"].startswith(word.lower()) or word == str(number)]
         if not named:
             raise Misread(f"there is no tool {word[:60]!r}; type tools")
         for tool in named:

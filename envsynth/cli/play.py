@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -78,6 +79,8 @@ def _echoed(session: Session, lines: Iterable[str]) -> Iterator[str]:
 
 def _typed(session: Session) -> Iterator[str]:
     """Lines from a terminal, edited and remembered, or from whatever else is on standard input."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
     if not sys.stdin.isatty():
         yield from _echoed(session, (line.rstrip("\n") for line in sys.stdin))
         return

@@ -107,6 +107,7 @@ def test_bad_lines_are_one_sentence_and_cost_nothing(envsynth, played):
         "not a call: there is no tool 'nobody'; type tools",
     ]
     assert printed.out.count("Earn as many coins") == 2
+    assert printed.out.count("Which arm.") == 4
     assert "score 0: you stopped after 0 calls" in printed.out
     assert "1/40>" not in printed.out
 
@@ -148,10 +149,12 @@ def test_what_cannot_be_played_is_one_line(envsynth, played, arguments, why):
 def test_standard_input_is_played_where_it_is_no_terminal(played):
     done = subprocess.run(
         [sys.executable, "-c", "from envsynth.cli.main import main; main()", "play", "two-armed"],
-        input="pull 1\n", capture_output=True, text=True, check=True,
+        input=b"pull 1\n\xff\xfe\n", capture_output=True, check=True,
     )  # fmt: skip
-    assert "0/40> pull 1\narm: 1\npaid: 1\n" in done.stdout
-    assert "score 0: you stopped after 1 call" in done.stdout
+    text = done.stdout.decode()
+    assert "0/40> pull 1\narm: 1\npaid: 1\n" in text
+    assert "not a call: a line begins with a tool's name or number; type help\n" in text
+    assert "score 0: you stopped after 1 call" in text
 
 
 def typed_at_a_terminal(command: list[str], lines: dict[str, bytes]) -> tuple[int | None, str]:

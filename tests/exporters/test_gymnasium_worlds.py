@@ -65,6 +65,12 @@ def test_what_an_agent_may_see_holds_tools_and_nothing_that_is_hidden(pack: Path
         assert sorted(archive.namelist()) == sorted({worlds.world(name).digest() for name in worlds.TASKS})
 
 
+def test_the_same_worlds_give_the_same_bytes(made: Cache, pack: Path, tmp_path: Path) -> None:
+    tasks = [worlds.make_world_task(made, name) for name in reversed(worlds.TASKS)]
+    again = Gymnasium().export(tasks, made, tmp_path / "again" / "desk-tasks", {})
+    assert (again / "manifest.json").read_bytes() == (pack / "manifest.json").read_bytes()
+
+
 def test_the_manifest_names_kinds_and_no_licence(pack: Path) -> None:
     manifest = json.loads((pack / "manifest.json").read_text())
     assert manifest["kinds"] == {"world": 3}

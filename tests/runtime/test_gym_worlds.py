@@ -14,9 +14,12 @@ import tiny_worlds as worlds
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from envsynth.runtime.gym import ToolEnv
 from envsynth.runtime.gym_actions import Actions, StructuredActions, TextActions, WideText
+from envsynth.runtime.worlds.episode import WorldEpisode
 
 TOOL = {
     "name": "order", "description": "",
@@ -183,3 +186,42 @@ def test_texts_share_their_tables_and_not_their_chance() -> None:
 def test_a_world_environment_can_be_sent_to_another_process() -> None:
     env = pickle.loads(pickle.dumps(world_env("two-armed")))
     assert env.reset()[0]["text"] == worlds.entry("two-armed")["instruction"]
+
+
+MOVES = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.sampled_from(
+            [
+                {"tool": "find_customers", "arguments": {"text": "ito"}},
+                {"tool": "list_orders", "arguments": {"customer": 1}},
+                {"tool": "refund", "arguments": {"order_id": 101, "cents": 4655, "note": "lamp"}},
+                {"tool": "refund", "arguments": {"order_id": 102, "cents": 1, "note": "kettle"}},
+                {"tool": "escalate", "arguments": {"order_id": 104, "reason": "too late"}},
+                {"tool": "escalate", "arguments": {"order_id": 104, "reason": "no"}},
+            ]
+        ),
+    ),
+    max_size=11,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(MOVES)
+def test_interleaved_environments_and_earlier_episodes_leave_no_trace(moves: list[tuple[int, Any]]) -> None:
+    model = worlds.episode_of("returns-desk-refund").task
+    pair = [ToolEnv(lambda: WorldEpisode(model), task_id="t", max_turns=12) for _ in range(2)]
+    alone = ToolEnv(lambda: WorldEpisode(model), task_id="t", max_turns=12)
+    first = [env.reset(seed=1) for env in pair]
+    told = [(number, pair[number].step(json.dumps(call))) for number, call in moves]
+    for number in (0, 1):
+        # The one environment has an episode behind it the second time.
+        assert alone.reset(seed=1) == first[number]
+        assert [alone.step(json.dumps(call)) for own, call in moves if own == number] == [
+            step for own, step in told if own == number
+        ]
+        assert alone._episode is not None
+        assert pair[number]._episode is not None
+        assert alone._episode.grade() == pair[number]._episode.grade()
+    for env in (*pair, alone):
+        env.close()
