@@ -92,6 +92,7 @@ def test_bad_lines_are_one_sentence_and_cost_nothing(envsynth, played):
         "",
         "# remark",
         "help pull",
+        "help 2",
         "tools",
     ]
     printed = envsynth("play", "two-armed", "--script", script(*bad, "task", "quit", "view"))
