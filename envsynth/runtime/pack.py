@@ -140,7 +140,7 @@ class Pack:
 
     @cached_property
     def _kinds(self) -> dict[str, str]:
-        return {task_id: str(task["kind"]) for task_id, task in self._visible.items()}
+        return {task_id: str(task.get("kind", "workspace")) for task_id, task in self._visible.items()}
 
     @cached_property
     def _places(self) -> dict[str, int]:
