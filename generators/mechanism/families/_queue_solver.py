@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 CHANCES = tuple(range(10, 100, 10))
@@ -36,7 +37,7 @@ class Counter:
     refund: int
     """Cost of each one not served at the end."""
 
-    @property
+    @cached_property
     def offers(self) -> tuple[tuple[int, float], ...]:
         """Fee at the door and its chance; fee 0: nobody."""
         small, large = self.arrivals
@@ -71,13 +72,12 @@ def _served(counter: Counter, chance: float, price: float, after: list[float]) -
 
 def _arrived(counter: Counter, served: list[float]) -> list[float]:
     """Value by customers waiting before the arrival, which is let in where that is better."""
-    return [
-        sum(
-            odd * (max(value, fee + served[waiting + 1]) if fee and waiting < counter.room else value)
-            for fee, odd in counter.offers
-        )
-        for waiting, value in enumerate(served)
+    (_, nobody), (small, often), (large, rarely) = counter.offers
+    before = [
+        nobody * stays + often * max(stays, small + joined) + rarely * max(stays, large + joined)
+        for stays, joined in pairwise(served)
     ]
+    return [*before, served[-1]]
 
 
 @lru_cache(maxsize=512)

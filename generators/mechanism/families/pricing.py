@@ -40,9 +40,9 @@ _SIZES = {
     4: _Size(15, 4, 6),
     5: _Size(15, 5, 7),
 }
-_TIGHT = {1: (0.4, 0.62), 2: (0.36, 0.59), 3: (0.33, 0.56), 4: (0.3, 0.53), 5: (0.25, 0.5)}
+_TIGHT = {1: (0.5, 0.7), 2: (0.46, 0.67), 3: (0.43, 0.64), 4: (0.4, 0.61), 5: (0.35, 0.58)}
 """Where a draw's default must lie in expectation, by level."""
-_SIMPLE = 0.85
+_SIMPLE = 0.75
 """Most of the optimum that the dearest or the cheapest price all along, or the trusted claim, may bring."""
 _LADDER = ((4, 6), (7, 10), (12, 18))
 """Ranges of the prices, in units of money."""
@@ -102,7 +102,7 @@ class PricingFamily(Family[Pricing, Visitors]):
             kind, claim = rng.sample(range(size.kinds), 2)
             drawn = Pricing(prices, size.days, size.stock, kinds, kind, claim, unit)
             low, high = _TIGHT[level]
-            if low <= _share(drawn, _fixed_table(drawn, _fluid_price(drawn))) <= high and _is_subtle(drawn):
+            if low <= _share(drawn, _default_table(drawn)) <= high and _is_subtle(drawn):
                 return drawn
 
     def tape(self, parameters: Pricing, rng: Random) -> Visitors:
@@ -142,18 +142,19 @@ class PricingFamily(Family[Pricing, Visitors]):
         return "SELECT earned FROM state"
 
     def policies(self, parameters: Pricing, presentation: Presentation) -> Mapping[str, Policy]:
-        """The oracle prices by day and stock; the default asks one price, the best on average if the claim is true."""
+        """The oracle prices by day and stock; the default believes the claim, and tries every price."""
         best = price_table(parameters.season, parameters.kinds[parameters.kind])
+        usual = _default_table(parameters)
         found = {
             "oracle": _by_stock(parameters, lambda day, stock: best[day][stock], presentation),
-            "default": _constant(parameters, _fluid_price(parameters), presentation),
+            "default": _by_stock(parameters, lambda day, stock: usual[day][stock], presentation),
         }
         if presentation is Presentation.HIDDEN:
             found["bayes"] = _bayes(parameters)
         return found
 
     def attacks(self, parameters: Pricing, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Trust the claim; the dearest; one price that is not the best; the cheapest; all in turn; hold out."""
+        """Trust the claim; the dearest; one price that is not the best; the cheapest; hold out."""
         trusted = price_table(parameters.season, parameters.kinds[parameters.claim])
         top, days = len(parameters.prices) - 1, parameters.days
         shares = [_share(parameters, _fixed_table(parameters, price)) for price in range(top + 1)]
@@ -163,7 +164,6 @@ class PricingFamily(Family[Pricing, Visitors]):
             "greedy": lambda day, stock: top,
             "constant": lambda day, stock: drawn,
             "sell_off": lambda day, stock: 0,
-            "in_turn": lambda day, stock: day % (top + 1),
             "hold_out": lambda day, stock: top if day < days - 2 else 0,
         }
         return {name: _by_stock(parameters, policy, presentation) for name, policy in policies.items()}
@@ -185,7 +185,7 @@ class PricingFamily(Family[Pricing, Visitors]):
         takings = {
             "oracle": best_value(season, curve),
             "bayes": bayes_takings(season, parameters.kinds, curve),
-            "default": table_value(season, curve, _fixed_table(parameters, _fluid_price(parameters))),
+            "default": table_value(season, curve, _default_table(parameters)),
             "idle": 0.0,
         }
         return {name: parameters.unit * earned for name, earned in takings.items()}
@@ -244,6 +244,14 @@ def _fluid_price(parameters: Pricing) -> int:
 
 def _fixed_table(parameters: Pricing, price: int) -> PriceTable:
     return ((price,) * (parameters.stock + 1),) * parameters.days
+
+
+def _default_table(parameters: Pricing) -> PriceTable:
+    """The price that is best on average if the claim is true, and on every other day each price in turn."""
+    fluid, prices = _fluid_price(parameters), len(parameters.prices)
+    return tuple(
+        (fluid if day % 2 == 0 else (day // 2) % prices,) * (parameters.stock + 1) for day in range(parameters.days)
+    )
 
 
 def _share(parameters: Pricing, table: PriceTable) -> float:
@@ -355,10 +363,6 @@ def _by_stock(parameters: Pricing, choose: Callable[[int, int], int], presentati
                 stock -= player.call("ask", price=amounts[choose(day, stock)])["sold"]
 
     return play
-
-
-def _constant(parameters: Pricing, price: int, presentation: Presentation) -> Policy:
-    return _by_stock(parameters, lambda day, stock: price, presentation)
 
 
 def _bayes(parameters: Pricing) -> Policy:

@@ -87,7 +87,7 @@ class QueueFamily(Family[Queue, Shift]):
             counter = Counter(
                 slots=size.slots, room=size.room, fees=(small, small * 2 + rng.randint(2, 12)),
                 arrivals=(_STEP * rng.randint(6, 11), _STEP * rng.randint(3, 7)), own=_STEP * rng.randint(3, 8),
-                price=rng.randint(1, 6), hold=rng.randint(1, 3), refund=small + rng.randint(2, 10),
+                price=rng.randint(1, 6), hold=rng.choice((1, 1, 1, 2)), refund=small + rng.randint(2, 10),
             )  # fmt: skip
             extra = rng.choice(CHANCES)
             claims = [chance for chance in CHANCES if abs(chance - extra) >= size.off]

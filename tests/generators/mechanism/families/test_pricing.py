@@ -124,7 +124,7 @@ def test_no_simple_rule_comes_near_and_the_unit_is_of_no_consequence(level: int)
     curve = one.kinds[one.kind]
     for price in (0, len(one.prices) - 1):
         fixed = table_value(one.season, curve, ((price,) * (one.stock + 1),) * one.days)
-        assert fixed <= 0.85 * expected["oracle"]
+        assert fixed <= 0.75 * expected["oracle"]
 
 
 @pytest.mark.slow
