@@ -38,7 +38,7 @@ class Recipe(Model):
     """First number; each row has the next."""
     faker: str | None = None
     """Name of a Faker provider of the country, such as `name`, `street_address`, `city`, `company`, `phone_number`."""
-    choice: dict[str, float] | list[JsonValue] | None = None
+    choice: dict[str | int, float] | list[JsonValue] | None = None
     """Values with weights, or equally likely ones."""
     integer: tuple[int, int] | None = None
     """Smallest and largest, equally likely."""

@@ -58,7 +58,7 @@ class Country(Model):
         exact = abs(us_cents) * self.scale
         if exact < 1:
             return round(us_cents * self.scale)
-        step = 10 ** max(0, floor(log10(exact)) - 2)
+        step = int(10 ** max(0, floor(log10(exact)) - 2))
         return round(exact / step) * step * (1 if us_cents > 0 else -1)
 
     def money(self, minor: int) -> str:
@@ -141,9 +141,10 @@ def _pool(home: Country, provider: str) -> tuple[str, ...]:
 @cache
 def _drawn(locale: str, person: str, provider: str) -> tuple[str, ...]:
     # Some locales lack providers; those have the English ones.
-    faker = next((found for each in (locale, "en_US") if callable(getattr(found := _faker(each), provider, None))), None)
-    if faker is None:
+    able = [each for each in (locale, "en_US") if callable(getattr(_faker(each), provider, None))]
+    if not able:
         raise ConfigError(f"Faker has no provider {provider!r}", next_step="name one of its providers")
+    faker = _faker(able[0])
     faker.seed_instance(f"{locale}/{provider}")
     found: dict[str, None] = {}
     for number in range(_TRIES * POOL):
