@@ -16,7 +16,7 @@ from envsynth.timing import Stopwatch
 from envsynth.validators.worlds.apart import replay_apart
 from envsynth.validators.worlds.opened import opened, task_document, task_of
 from envsynth.validators.worlds.plays import panel_calls, panel_plays
-from envsynth.validators.worlds.replayer import Call, Seen, advance, graded, replay
+from envsynth.validators.worlds.replayer import Call, Seen, advance, graded, replay_all
 
 __all__ = ["WorldDeterminism"]
 
@@ -48,7 +48,7 @@ class WorldDeterminism:
         there, cpu_s = apart()
         if _only_images_differ(here, there):
             # Equal states need not have equal images, and only states count.
-            here = [replay(task, calls, exact=True) for calls in panel]
+            here = replay_all(task, panel, exact=True)
             there, more_s = apart(exact=True)
             cpu_s += more_s
         findings = [*_differences(candidate.panel, here, there), *_of_copies(task, candidate.panel)]

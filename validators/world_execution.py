@@ -11,10 +11,11 @@ from pydantic import JsonValue
 from envsynth.judging import verdict_of
 from envsynth.models import Candidate, Finding, Source, Trajectory, Utility, Verdict, VerdictStatus
 from envsynth.protocols import Context
+from envsynth.runtime.worlds.episode import WorldEpisode, WorldTask
 from envsynth.timing import Stopwatch
 from envsynth.validators.worlds.opened import opened, task_of
 from envsynth.validators.worlds.plays import panel_plays
-from envsynth.validators.worlds.replayer import Seen, replay
+from envsynth.validators.worlds.replayer import Call, Seen, replay
 
 __all__ = ["WorldExecution"]
 
@@ -55,9 +56,9 @@ class WorldExecution:
         plays = panel_plays(candidate, model)
         played = {line.label: _read(seen, line) for line, seen in zip(candidate.panel, plays, strict=True)}
         task, reference = task_of(candidate, model), panel["reference"]
-        calls = [(call.tool, call.arguments) for call in reference.calls]
-        again = [_read(replay(task, calls, exact=False), reference) for _ in range(REPEATS - 1)]
-        findings += _of_reference([played["reference"], *again])
+        calls: list[Call] = [(call.tool, call.arguments) for call in reference.calls]
+        fresh = [_fresh(task, calls, reference) for _ in range(REPEATS)]
+        findings += _of_reference([*fresh, played["reference"]])
         findings += _of_claims(panel, played)
         evidence: dict[str, JsonValue] = {"outcomes": {label: one.outcome for label, one in played.items()}}
         if candidate.verifier.utility is not None:
@@ -66,6 +67,15 @@ class WorldExecution:
             evidence["utilities"] = dict(utilities)
         status = VerdictStatus.FAIL if findings else VerdictStatus.PASS
         return verdict_of(self, status, findings, watch, evidence=evidence)
+
+
+def _fresh(task: WorldTask, calls: Sequence[Call], line: Trajectory) -> Played:
+    """Play a trajectory in an episode that was never used."""
+    episode = WorldEpisode(task)
+    try:
+        return _read(replay(episode, calls, exact=False), line)
+    finally:
+        episode.close()
 
 
 def _read(seen: Seen, line: Trajectory) -> Played:

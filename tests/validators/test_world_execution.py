@@ -15,9 +15,11 @@ from envsynth.cache import Cache
 from envsynth.context import BuildContext
 from envsynth.models import Candidate, Check, Source, Utility, Verdict, VerdictStatus, Verifier
 from envsynth.models.verifier import Budget
-from envsynth.validators.world_execution import WorldExecution
+from envsynth.validators.world_execution import REPEATS, WorldExecution
 
 Judge = Callable[[Candidate], Verdict]
+PLAYS = REPEATS + 1
+"""Of the reference: in fresh episodes, and in one that the whole panel is played in."""
 
 
 @pytest.fixture
@@ -61,10 +63,10 @@ PANELS: dict[str, tuple[tuple[Any, ...], list[str]]] = {
             line("reference", 1, ("look", {"x": 1}), *((one.tool, one.arguments) for one in SHOP_PANEL[0].calls)),
             SHOP_PANEL[2],
         ),
-        ["reference_call_failed"] * 3,
+        ["reference_call_failed"] * PLAYS,
     ),
     "a reference that does not finish": (
-        (line("reference", 1, NOTE), SHOP_PANEL[2]), ["reference_not_graded_1"] * 3,
+        (line("reference", 1, NOTE), SHOP_PANEL[2]), ["reference_not_graded_1"] * PLAYS,
     ),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from envsynth.models import Candidate
 from envsynth.runtime.worlds.episode import WorldModel
 from envsynth.validators.worlds.opened import task_of
-from envsynth.validators.worlds.replayer import Call, Seen, replay
+from envsynth.validators.worlds.replayer import Call, Seen, replay_all
 
 _latest: list[tuple[Candidate, tuple[Seen, ...]]] = []
 """Of the candidate that was asked for last: a worker judges one after the other."""
@@ -19,13 +19,13 @@ def panel_calls(candidate: Candidate) -> list[list[Call]]:
 
 
 def panel_plays(candidate: Candidate, model: WorldModel) -> Sequence[Seen]:
-    """Each trajectory of the panel, played in a fresh episode of this process.
+    """Each trajectory of the panel, played in this process.
 
     Raises:
         SandboxError: an end cannot be graded.
     """
     if not _latest or _latest[0][0] is not candidate:
         task = task_of(candidate, model)
-        plays = tuple(replay(task, calls, exact=False) for calls in panel_calls(candidate))
+        plays = tuple(replay_all(task, panel_calls(candidate), exact=False))
         _latest[:] = [(candidate, plays)]
     return _latest[0][1]

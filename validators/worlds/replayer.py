@@ -36,19 +36,24 @@ class Seen(NamedTuple):
     """As JSON text."""
 
 
-def replay(task: WorldTask, calls: Sequence[Call], *, exact: bool) -> Seen:
-    """Play calls from the start in a fresh episode.
+def replay(episode: WorldEpisode, calls: Sequence[Call], *, exact: bool) -> Seen:
+    """Play calls from the start.
 
     Args:
-        task: a task in a world.
+        episode: fresh, or used before; it is reset.
         calls: all of them; those after the end are made too.
         exact: whether states are told by their hash, which takes much longer than by their image.
     """
+    observations = [_text(episode.reset()), _text(episode.tools())]
+    answers, states = advance(episode, calls, exact=exact)
+    return Seen([*observations, *answers], states, episode.state_hash(), graded(episode))
+
+
+def replay_all(task: WorldTask, panel: Sequence[Sequence[Call]], *, exact: bool) -> list[Seen]:
+    """Play each trajectory, all in one episode: whatever a reset forgot would show."""
     episode = WorldEpisode(task)
     try:
-        observations = [_text(episode.reset()), _text(episode.tools())]
-        answers, states = advance(episode, calls, exact=exact)
-        return Seen([*observations, *answers], states, episode.state_hash(), graded(episode))
+        return [replay(episode, calls, exact=exact) for calls in panel]
     finally:
         episode.close()
 
@@ -85,7 +90,7 @@ def answer(line: str) -> str:
     try:
         with boundary(SandboxError, "the panel cannot be played"):
             task = WorldTask(request["task"], WorldModel(json.loads(request["world"])), task_id=request["id"])
-            played = [replay(task, calls, exact=request["exact"]) for calls in request["panel"]]
+            played = replay_all(task, request["panel"], exact=request["exact"])
     except EnvsynthError as error:
         return json.dumps({"error": str(error)})
     return json.dumps({"played": played, "cpu_s": time.process_time() - began})
