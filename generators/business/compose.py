@@ -99,7 +99,7 @@ def compose(library: Library, industry: Industry, country: Country, seed: str) -
     _once("tool", (tool.name for tool in tools), where)
     neutral = World(
         id=f"{name}-neutral", clock=clock, tables=tables, rows=rows, tools=tools,
-        invariants=_invariants(filled, rules),
+        invariants=_invariants(filled, rules, clock),
     )  # fmt: skip
     own = _renamer(neutral, industry, country, [page.page for page in pages])
     goals, origins = _goals(filled, rules, where)
@@ -137,7 +137,7 @@ def _speaker(industry: Industry, country: Country, settings: Mapping[str, int], 
         "country": country.name, "currency": country.currency, "cents": country.minor, "company": company,
         "tax_percent": f"{country.tax:g}", "tax_permille": country.tax_permille, "weekend_days": country.weekend_days,
     }  # fmt: skip
-    return Speaker({**given, **industry.words, **settings}, country, where)
+    return Speaker({**given, **industry.values, **industry.words, **settings}, country, where)
 
 
 def _pages(services: Sequence[Service], rules: Sequence[Rule], speaker: Speaker) -> list[manual.Page]:
@@ -183,13 +183,14 @@ def _tools(services: Sequence[Service], rules: Sequence[Rule], pages: Sequence[m
     return (*(found[tool.name] for service in services for tool in service.tools), *manual.tools(pages))
 
 
-def _invariants(services: Sequence[Service], rules: Sequence[Rule]) -> tuple[Invariant, ...]:
+def _invariants(services: Sequence[Service], rules: Sequence[Rule], clock: str) -> tuple[Invariant, ...]:
+    """Over the final state, where nothing binds `:now`: the clock stands in its place."""
     found = [invariant for service in services for invariant in service.invariants]
     found += [
         Invariant(id=rule.id, sql=rule.sql, enforced=rule.enforced is not None, stated_in=f"policies/{rule.id}")
         for rule in rules
     ]
-    return tuple(found)
+    return tuple(one.model_copy(update={"sql": one.sql.replace(":now", f"'{clock}'")}) for one in found)
 
 
 def _renamer(neutral: World, industry: Industry, country: Country, pages: Sequence[str]) -> Renamer:
