@@ -120,9 +120,10 @@ class StepBudget:
 class Connection:
     """A database in memory under an authority.
 
-    All that happens after `load` is one open transaction, which calls divide by savepoints: going back to the start is a
-    rollback, after which prepared statements and the schema still hold. SQLite itself rolls everything back where an
-    effect is interrupted or says so (OR ROLLBACK); the state then is the one of the latest `load` or `keep`, and `lost`.
+    All that happens after `load` is one open transaction, which calls divide by savepoints: going back to the start is
+    a rollback, after which prepared statements and the schema still hold. SQLite itself rolls everything back where an
+    effect is interrupted or says so (OR ROLLBACK): then no transaction is open, and the state is that of the latest
+    `load` or `keep`.
     """
 
     def __init__(self, hidden: Hidden, *, lists: bool = False) -> None:
@@ -133,6 +134,8 @@ class Connection:
             lists: whether statements may use the tables json_each and json_tree. Such a connection loads one image.
         """
         self.sql = open_database()
+        self.cursor = self.sql.cursor()
+        """For the calls' statements; each ends the one before."""
         self._lists = lists
         self._origin: bytes | None = None
         """What a rollback leads to, where that is known as an image."""
@@ -175,11 +178,6 @@ class Connection:
         sql.execute("ROLLBACK")
         sql.execute("BEGIN")
         return True
-
-    @property
-    def lost(self) -> bool:
-        """Whether everything since the latest `load` or `keep` was rolled back, and no transaction is open."""
-        return not self.sql.in_transaction
 
     def keep(self) -> None:
         """Make the present state the one that a rollback leads to."""

@@ -158,7 +158,7 @@ class WorldEpisode:
             return self._refuse(tool, values, f"{tool} costs {known.cost:g}: {task.cost - transcript.cost:g} are left")
         connection = self._open()
         called = known.call(connection, values, self._now)
-        if connection.lost:
+        if not connection.sql.in_transaction:
             self._replay(connection)
         if not called.error:
             self._succeeded(known, values)

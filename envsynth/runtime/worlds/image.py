@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from ..contract import JSON
 from .authority import open_database
 
 _SMALL_ROWS = 500
 _INDEXED_ROWS = 200
+_COMPARED = 20
 
 
 def build_image(document: JSON) -> bytes:
@@ -78,7 +80,7 @@ def _column(column: JSON, numbered: str, parents: JSON, table: str) -> str:
     elif not column["nullable"]:
         text += " NOT NULL"
     if column["enum"]:
-        text += f" CHECK ({name} IN ({', '.join(map(_literal, column['enum']))}))"
+        text += f" CHECK ({_one_of(name, column['enum'])})"
     if column["references"]:
         parent, _, target = column["references"].partition(".")
         if parent not in parents or [target] not in (key_columns(parents[parent]), [row_id(parents[parent])]):
@@ -87,6 +89,13 @@ def _column(column: JSON, numbered: str, parents: JSON, table: str) -> str:
             )
         text += f" REFERENCES {_quoted(parent)} ({_quoted(target)})"
     return text
+
+
+def _one_of(name: str, values: Sequence[JSON]) -> str:
+    """That a column has one of a few values; SQLite would fill a table with those of an IN at every insertion."""
+    if len(values) > _COMPARED:
+        return f"{name} IN ({', '.join(map(_literal, values))})"
+    return " OR ".join(f"{name} = {_literal(value)}" for value in values)
 
 
 def _fill(connection: sqlite3.Connection, table: JSON, rows: JSON) -> None:

@@ -11,12 +11,18 @@ from typing import NamedTuple
 from ..arguments import check_arguments
 from ..contract import JSON
 from .authority import Connection, Phase
+from .quick import acceptor
 
 MAX_ROWS = 1_000
 """Rows that a result may have."""
 MAX_TEXT = 20_000
 """Characters that a text argument may have where its schema says nothing."""
 _INTEGERS = range(-(2**63), 2**63)
+_NUMBERS = (int, float)
+_SHOWN_AS_THEY_ARE = frozenset({int, str})
+_OURS, _SHOWN, _EFFECT = Phase.OURS, Phase.SHOWN, Phase.EFFECT
+_TROUBLE = (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError)
+"""What a statement raises that cannot be run."""
 
 Values = dict[str, JSON]
 
@@ -26,10 +32,6 @@ class Called(NamedTuple):
 
     result: JSON
     error: str = ""
-
-
-class _Failed(Exception):
-    """A guard was false; the text is for the agent."""
 
 
 class WorldTool:
@@ -55,6 +57,7 @@ class WorldTool:
         self._each: JSON = document["each"]
         self._element = object_schema(self._each["fields"]) if self._each else None
         self._absent = dict.fromkeys(self.schema["properties"])
+        self._accepts = acceptor(self.schema, longest=MAX_TEXT)
         self._names: list[str] | None = None
 
     def public(self) -> JSON:
@@ -63,6 +66,8 @@ class WorldTool:
 
     def checked(self, arguments: JSON) -> tuple[Values, str]:
         """Arguments that fit, or why they do not."""
+        if self._accepts(arguments):
+            return dict(arguments), ""
         if self._each and isinstance(arguments, dict) and isinstance(arguments.get(self._each["parameter"]), list):
             # A model may send the list itself where its text is asked for; both mean the same.
             try:
@@ -76,7 +81,7 @@ class WorldTool:
     def call(self, connection: Connection, values: Values, now: str) -> Called:
         """Run guards, effects and result as one; nothing is left of a call that fails.
 
-        Where the database has rolled back more than the call, the connection is `lost`.
+        Where the database has rolled back more than the call, the connection is in no transaction any more.
 
         Args:
             connection: the episode's.
@@ -85,52 +90,76 @@ class WorldTool:
         """
         connection.steps.refill()
         bound = {**self._absent, **values, "now": now}
-        if not self._effects and not self._guards:
-            return self._read(connection, bound)
-        elements, error = self._elements(bound)
+        if self._each and (self._guards or self._effects):
+            return self._call_each(connection, bound)
+        error = self._stopped(connection, bound) if self._guards else ""
         if error:
             return Called(None, error)
-        sql, authority = connection.sql, connection.authority
-        authority.phase = Phase.OURS
-        sql.execute("SAVEPOINT call")
+        return self._change(connection, bound, None) if self._effects else self._read(connection, bound)
+
+    def _call_each(self, connection: Connection, bound: Values) -> Called:
+        elements, error = self._elements(bound)
+        return Called(None, error) if error else self._change(connection, bound, elements)
+
+    def _change(self, connection: Connection, bound: Values, elements: Sequence[Values] | None) -> Called:
+        """Run effects and result under a savepoint; guards too, where elements are given."""
+        execute, authority = connection.cursor.execute, connection.authority
+        authority.phase = _OURS
+        execute("SAVEPOINT call")
         try:
-            for element in elements:
-                self._apply(connection, element)
-            answer = self._read(connection, bound)
-        except _Failed as exc:
-            answer = Called(None, str(exc))
-        except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError):
-            answer = Called(None, _cause(connection))
+            error = self._apply_each(connection, elements) if elements is not None else self._apply(connection, bound)
+            answer = Called(None, error) if error else self._read(connection, bound)
         finally:
-            authority.phase = Phase.OURS
+            authority.phase = _OURS
             connection.steps.refill()
-        if not connection.lost:
+        if connection.sql.in_transaction:
             if answer.error:
-                sql.execute("ROLLBACK TO call")
-            sql.execute("RELEASE call")
+                execute("ROLLBACK TO call")
+            execute("RELEASE call")
         return answer
 
-    def _apply(self, connection: Connection, bound: Values) -> None:
-        sql, authority = connection.sql, connection.authority
-        authority.phase = Phase.SHOWN
-        for guard, error in self._guards:
-            row = sql.execute(guard, bound).fetchone()
-            if row is None or not isinstance(row[0], int | float) or not row[0]:
-                raise _Failed(f"element {bound['position']}: {error}" if self._each else error)
-        authority.phase = Phase.EFFECT
-        for effect in self._effects:
-            sql.execute(effect, bound)
+    def _apply_each(self, connection: Connection, elements: Sequence[Values]) -> str:
+        for element in elements:
+            error = self._stopped(connection, element) or self._apply(connection, element)
+            if error:
+                return f"element {element['position']}: {error}"
+        return ""
+
+    def _stopped(self, connection: Connection, bound: Values) -> str:
+        """What the first guard that does not hold tells the agent; empty where all do."""
+        connection.authority.phase = _SHOWN
+        execute = connection.cursor.execute
+        try:
+            for guard, error in self._guards:
+                row = execute(guard, bound).fetchone()
+                if row is None or not isinstance(row[0], _NUMBERS) or not row[0]:
+                    return str(error)
+        except _TROUBLE:
+            return _cause(connection)
+        return ""
+
+    def _apply(self, connection: Connection, bound: Values) -> str:
+        """Run the effects; why one of them was not possible."""
+        connection.authority.phase = _EFFECT
+        execute = connection.cursor.execute
+        try:
+            for effect in self._effects:
+                execute(effect, bound)
+        except _TROUBLE:
+            return _cause(connection)
+        return ""
 
     def _read(self, connection: Connection, bound: Values) -> Called:
         if not self._result:
             return Called({"ok": True})
-        connection.authority.phase = Phase.SHOWN
+        connection.authority.phase = _SHOWN
+        cursor = connection.cursor
         try:
-            cursor = connection.sql.execute(self._result, bound)
+            cursor.execute(self._result, bound)
             if self._names is None:
                 self._names = [column[0] for column in cursor.description]
             rows = cursor.fetchmany(MAX_ROWS + 1)
-        except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError):
+        except _TROUBLE:
             return Called(None, _cause(connection))
         if len(rows) > MAX_ROWS:
             return Called(None, f"more than {MAX_ROWS} rows: ask for fewer")
@@ -142,14 +171,16 @@ class WorldTool:
                 return Called(json.loads(rows[0][0], parse_float=_finite) if rows and rows[0][0] is not None else None)
             except (ValueError, TypeError, RecursionError):
                 return Called(None, "the call has no result")
-        shown = [
-            {name: value if type(value) in (int, str) else self._number(name, value)
-             for name, value in zip(names, row, strict=True)}
-            for row in rows
-        ]  # fmt: skip
         if self._shape == "rows":
-            return Called(shown)
-        return Called(shown[0] if shown else None)
+            return Called([self._row(names, row) for row in rows])
+        return Called(self._row(names, rows[0]) if rows else None)
+
+    def _row(self, names: Sequence[str], row: Sequence[JSON]) -> Values:
+        shown = dict(zip(names, row, strict=True))
+        for name, value in shown.items():
+            if type(value) not in _SHOWN_AS_THEY_ARE:
+                shown[name] = self._number(name, value)
+        return shown
 
     def _number(self, name: str, value: JSON) -> JSON:
         """A value as it is shown: declared decimals, whole numbers without a point, no binary."""
