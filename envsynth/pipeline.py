@@ -82,8 +82,7 @@ class _Build:
             ending = "failed"
             try:
                 planned = [plan for source in listed.sources if (plan := self._plan(source)) is not None]
-                for plan in planned:
-                    self._settle(catalog, number, plan)
+                self._settle(catalog, number, planned)
                 ending = "done"
             except KeyboardInterrupt:
                 ending = "interrupted"
@@ -114,7 +113,17 @@ class _Build:
 
     # --- working -------------------------------------------------------------------------------------------
 
-    def _settle(self, catalog: Catalog, number: int, plan: Planned) -> None:
+    def _settle(self, catalog: Catalog, number: int, planned: Sequence[Planned]) -> None:
+        """Work on everything that is not settled yet, the sources in turn but without waiting between them."""
+        pending = [(lead, plan) for plan in planned for lead in self._pending(catalog, number, plan)]
+        threads = threads_each(self.config.jobs, len(pending))
+        units = [self._unit(lead, plan, threads) for lead, plan in pending]
+        if units:
+            for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units):
+                self._take(catalog, number, Unit.from_json(unit), result)
+
+    def _pending(self, catalog: Catalog, number: int, plan: Planned) -> list[Lead]:
+        """The source's leads that have no final outcome; what was dropped at once is recorded."""
         revision = next((lead.revision for lead in plan.leads), "")
         catalog.record_source(number, plan.source, revision, len(plan.leads))
         settled = catalog.settled([lead.key for lead in _all_leads(plan)], plan.ladder)
@@ -125,16 +134,11 @@ class _Build:
         pending = [lead for lead in plan.leads if lead.key not in settled]
         self.reused += len(plan.leads) - len(pending)
         self.teller.done += len(plan.leads) - len(pending)
-        if not pending:
-            return
-        if plan.environment == "workspace":
+        if pending and plan.environment == "workspace":
             # Before any work: a machine without a sandbox should say so once and not once a lead.
             self.context.backend(plan.source)
-        self.teller.notes(self.context.notes, plan.source.uri)
-        threads = threads_each(self.config.jobs, len(pending))
-        units = [self._unit(lead, plan, threads) for lead in pending]
-        for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units):
-            self._take(catalog, number, plan.source, unit, result)
+            self.teller.notes(self.context.notes, plan.source.uri)
+        return pending
 
     def _unit(self, lead: Lead, plan: Planned, threads: int) -> str:
         config = self.config
@@ -143,19 +147,18 @@ class _Build:
             offline=config.offline, threads=threads,
         ).to_json()  # fmt: skip
 
-    def _take(self, catalog: Catalog, number: int, source: Source, unit: str, result: str | BaseException) -> None:
+    def _take(self, catalog: Catalog, number: int, unit: Unit, result: str | BaseException) -> None:
         """Record what became of a unit, tell the user, and stop where going on is pointless."""
         if isinstance(result, EnvsynthError) and result.retryable:
-            lent = Unit.from_json(unit)
-            outcome = Outcome(lead=lent.lead, ladder=lent.ladder, trouble=str(result))
+            outcome = Outcome(lead=unit.lead, ladder=unit.ladder, trouble=str(result))
             worked = Worked(outcome=outcome, trouble_kind=result.what)
         elif isinstance(result, BaseException):
             raise result
         else:
             worked = Worked.from_json(result)
         catalog.record(number, [worked.outcome], self.context.blobs)
-        self.teller.notes(worked.notes, source.uri)
-        self.teller.settled(worked.outcome, source.uri, worked.trouble_kind)
+        self.teller.notes(worked.notes, unit.source.uri)
+        self.teller.settled(worked.outcome, unit.source.uri, worked.trouble_kind)
 
     # --- reporting -----------------------------------------------------------------------------------------
 
