@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from envsynth.models import World
 
 MIN_CHARACTERS = 6
 """Of a text; a shorter one may stand anywhere."""
+LONG_WORD = 12
+"""Characters of a single word that is no everyday one."""
 MIN_DIGITS = 5
 """Of a number, without leading zeros."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
@@ -34,26 +37,31 @@ class HiddenValues(NamedTuple):
 
 
 def hidden_values(world: World) -> HiddenValues:
-    """The values of hidden cells that no visible cell holds."""
-    hidden, visible = set(_cells(world, hidden=True)), set(_cells(world, hidden=False))
-    apart = hidden - visible
+    """The values of hidden cells that no visible cell holds; of texts, only those that one cell alone has."""
+    hidden, visible = Counter(_cells(world, hidden=True)), set(_cells(world, hidden=False))
+    apart = {value: number for value, number in hidden.items() if value not in visible}
+    texts = [value for value, number in apart.items() if isinstance(value, str) and number == 1 and _is_telling(value)]
+    known = "\n".join(value for value in visible if isinstance(value, str)) if texts else ""
     return HiddenValues(
-        frozenset(value for value in apart if isinstance(value, str) and _is_telling(value)),
+        frozenset(text for text in texts if text not in known),
         frozenset(float(value) for value in apart if isinstance(value, int | float) and _has_digits(value)),
     )
 
 
 def _cells(world: World, *, hidden: bool) -> Iterator[JsonValue]:
     for table in world.tables:
+        # What a column may hold is no secret where it is listed; that a row holds it is no text of its own.
         places = [
-            place for place, column in enumerate(table.columns) if (table.hidden or column.hidden) == hidden
-        ]  # fmt: skip
+            place
+            for place, column in enumerate(table.columns)
+            if (table.hidden or column.hidden) == hidden and not (hidden and column.enum)
+        ]
         for row in world.rows.get(table.name, ()) if places else ():
             yield from (row[place] for place in places)
 
 
 def _is_telling(text: str) -> bool:
-    return len(text) >= MIN_CHARACTERS and not text.isspace()
+    return len(text) >= MIN_CHARACTERS and not text.isspace() and (not text.isalpha() or len(text) >= LONG_WORD)
 
 
 def _has_digits(number: float) -> bool:
