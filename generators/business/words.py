@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -20,6 +20,11 @@ TRIVIAL = frozenset({
     "id", "name", "city", "email", "phone", "address", "page", "title", "body", "text", "note", "reason",
 })  # fmt: skip
 """Names that may be the same in every industry; an industry need not name them."""
+
+NUMBERS = frozenset({"tax_permille", "weekend_days"})
+"""What a country says in numbers, for SQL."""
+BUILT_IN = NUMBERS | {"country", "currency", "cents", "company", "tax_percent"}
+"""Words that every world has."""
 
 Word = JsonValue
 
@@ -201,3 +206,9 @@ def in_money(names: Mapping[str, str], country: Country) -> dict[str, str]:
 def clashes(needed: set[str], names: Mapping[str, str]) -> list[tuple[str, str]]:
     """Pairs of needed neutral names that would be called the same."""
     return list(same_names({word: names.get(word, word) for word in sorted(needed)}))
+
+
+def as_names(statement: str, settings: Collection[str]) -> str:
+    """A statement that can be prepared before there is a world: settings are numbers, other braces the word itself."""
+    known = {*settings, *NUMBERS}
+    return _BRACES.sub(lambda found: "1" if found[1] in known else found[1], statement)
