@@ -41,10 +41,10 @@ class Shown(NamedTuple):
         """The policy that scores 1."""
         return "bayes" if "bayes" in self.played else "oracle"
 
-    def place(self) -> float:
-        """Where the default stands between idling (0) and the reference (1)."""
+    def place(self, reference: str) -> float:
+        """Where the default stands between idling (0) and a reference (1)."""
         utility = {name: played.utility for name, played in self.played.items()}
-        reach = utility[self.reference] - utility["idle"]
+        reach = utility[reference] - utility["idle"]
         return (utility["default"] - utility["idle"]) / reach if reach > 0 else float("inf")
 
 
@@ -60,8 +60,11 @@ def draw(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> Draw | 
     for number in range(1, MAX_DRAWS + 1):
         found = _draw_once(family, skin, level, f"{seed}/{number}", number)
         shown = show(found, Presentation.HIDDEN)
-        best = min(shown.played[name].utility for name in ("oracle", shown.reference))
-        if low <= shown.place() <= high and best > shown.played["default"].utility:
+        # In other presentations the oracle is the reference.
+        references = {"oracle", shown.reference}
+        best = min(shown.played[name].utility for name in references)
+        inside = all(low <= shown.place(name) <= high for name in references)
+        if inside and best > shown.played["default"].utility:
             # On a lucky tape a policy that solves nothing does as well as one that does; such a tape grades nobody.
             attacks = play_attacks(found, shown.world, Presentation.HIDDEN, stream(seed, "attacks"))
             if all(attack.utility < best for attack in attacks.values()):

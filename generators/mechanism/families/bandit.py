@@ -131,11 +131,11 @@ class BanditFamily(Family[Bandit, Pulls]):
         return found
 
     def attacks(self, parameters: Bandit, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Trust the claims; stay with one arm that is not the best; one after the other."""
+        """Trust the claims; stay with the second best; one after the other."""
         arms, pulls = range(len(parameters.rates)), parameters.pulls
         best = _highest(parameters.rates)
         praised = _highest(parameters.claims)
-        constant = rng.choice([arm for arm in arms if arm != best])
+        constant = max((arm for arm in arms if arm != best), key=parameters.rates.__getitem__)
         return {
             "greedy": _sequence([praised] * pulls, presentation),
             "constant": _sequence([constant] * pulls, presentation),

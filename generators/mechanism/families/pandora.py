@@ -159,10 +159,11 @@ class PandoraFamily(Family[Boxes, Finds]):
         return found
 
     def attacks(self, parameters: Boxes, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Open what sounds best; always one box that is not the best; open everything in every round."""
+        """Open what sounds best; always the best of the others; open everything in every round."""
         always = parameters.prizes[-1] + 1
         order, best = _default_plan(parameters), _oracle_plan(parameters)[0][0]
-        other = rng.choice([box for box in range(len(parameters.kinds)) if box != best])
+        others = (box for box in range(len(parameters.kinds)) if box != best)
+        other = max(others, key=lambda box: _round_value(parameters, [(box, always)]))
         plans: dict[str, Plan] = {
             "greedy": order[:1],
             "constant": [(other, always)],
