@@ -220,3 +220,15 @@ def test_a_utility_counts_only_where_all_checks_hold() -> None:
     assert episode.grade().outcome == 0
     episode.call("order", {"item": "lamp", "amount": 1})
     assert episode.grade().outcome == 1
+
+
+def test_a_row_that_is_taken_away_and_put_back_is_no_difference() -> None:
+    effects = [
+        "DELETE FROM stock WHERE item = 'lamp'",
+        "INSERT INTO stock(item, price, cost, weight) VALUES ('lamp', 49, 31, 1.25)",
+    ]
+    document = worldkit.with_tool("replace", kind="write", effects=effects)
+    episode = worldkit.episode_of(document, checks=[{"id": "still", "kind": "diff", "expect": {}, "answer": {}}])
+    assert episode.call("replace", {}).ok
+    assert episode.grade().detail["changed"] == {}
+    assert episode.grade().outcome == 1
