@@ -99,10 +99,12 @@ class PandoraFamily(Family[Boxes, Finds]):
     band: ClassVar[tuple[float, float]] = (0.1, 0.9)
 
     def sample(self, level: int, rng: Random, unit: int) -> Boxes:
-        """Kinds by the prior; drawn again until the default, misled about most boxes, is worth beating."""
+        """Kinds by the prior; drawn again until the misled default is worth beating, and one box is not enough."""
         size = _SIZES[level]
         while True:
             found = _draw(size, rng, unit)
+            if len(_oracle_plan(found)) < 2:
+                continue
             oracle, default = _round_value(found, _oracle_plan(found)), _round_value(found, _default_plan(found))
             if oracle * 4 >= found.prizes[2] and _TIGHT[0] <= default / oracle <= _TIGHT[1]:
                 return found
@@ -159,15 +161,14 @@ class PandoraFamily(Family[Boxes, Finds]):
         return found
 
     def attacks(self, parameters: Boxes, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Open what sounds best; always the best of the others; open everything in every round."""
+        """Open what sounds best; always the one box that is best alone; open everything in every round."""
         always = parameters.prizes[-1] + 1
-        order, best = _default_plan(parameters), _oracle_plan(parameters)[0][0]
-        others = (box for box in range(len(parameters.kinds)) if box != best)
-        other = max(others, key=lambda box: _round_value(parameters, [(box, always)]))
+        order, boxes = _default_plan(parameters), range(len(parameters.kinds))
+        single = max(boxes, key=lambda box: _round_value(parameters, [(box, always)]))
         plans: dict[str, Plan] = {
             "greedy": order[:1],
-            "constant": [(other, always)],
-            "no_probing": [(box, always) for box in range(len(parameters.kinds))],
+            "constant": [(single, always)],
+            "no_probing": [(box, always) for box in boxes],
         }
         return {name: _policy(parameters, plan, presentation) for name, plan in plans.items()}
 
