@@ -77,6 +77,7 @@ def _next_steps(report: BuildReport) -> list[str]:
     steps = [f"{command} catalog ls{named}"]
     if report.tasks:
         steps.append(f"{command} catalog show {report.tasks[0]}{named}")
+        steps.append(f"{command} play {report.tasks[-1]}{named}")
     else:
         steps.append(f"{command} catalog ls --leads{named}")
     if report.statuses.get("owed"):
