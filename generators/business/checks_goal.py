@@ -128,6 +128,11 @@ def _argument_faults(tool: Tool, given: Sequence[str], where: str) -> Iterator[s
 
 
 def _wrong_faults(goal: Goal, variables: frozenset[str], scope: Surroundings) -> Iterator[Found]:
+    for variable, expression in goal.computed.items():
+        if variable not in variables:
+            yield ("computed", variable), f"computed: pick gives no {variable}"
+        if fault := scope.prepared.fault(f"SELECT {as_names(expression, scope.settings)}", variables):
+            yield ("computed", variable), f"computed: {fault}"
     for mutant, changes in goal.wrong.items():
         for variable, expression in changes.items():
             if variable not in variables:

@@ -58,6 +58,7 @@ def goal_texts(goal: Goal) -> Texts:
     yield ("title",), goal.title, variables
     yield ("pick",), goal.pick, none
     yield ("near",), goal.near, none
+    yield from ((("computed", name), sql, none) for name, sql in goal.computed.items())
     for mutant, changes in goal.wrong.items():
         yield from ((("wrong", mutant), sql, none) for sql in changes.values())
     for level, phrasings in goal.says.items():

@@ -49,6 +49,8 @@ class Company:
     origins: Mapping[str, str]
     """Service or rule by goal."""
     entities: Mapping[str, Entity]
+    trapped: Mapping[str, int]
+    """By trap (`service returns, traps 1`): how many rows it put one step away from a violation."""
 
     @property
     def role(self) -> str:
@@ -92,7 +94,7 @@ def compose(library: Library, industry: Industry, country: Country, seed: str) -
     lists = {**industry.lists, "holidays": holidays}
     home = Home(full, country, today, lists, industry.counts, speaker.partly)
     pages = _pages(filled, rules, speaker)
-    rows = _rows(tables, filled, rules, home, clock)
+    rows, trapped = _rows(tables, filled, rules, home, clock)
     rows["policies"] = tuple((page.page, page.title, page.body) for page in pages)
     name = f"{industry.industry}-{country.code}-{seed}".replace("_", "-").replace("/", "-").lower()
     tools = _tools(filled, rules, pages)
@@ -106,7 +108,7 @@ def compose(library: Library, industry: Industry, country: Country, seed: str) -
     return Company(
         world=_renamed(neutral, own, country, name), neutral=neutral, industry=industry, country=country, seed=seed,
         renamer=own, speaker=speaker, settings=settings, services=filled, goals=goals, origins=origins,
-        entities={entity.id: entity for service in filled for entity in service.entities},
+        entities={entity.id: entity for service in filled for entity in service.entities}, trapped=trapped,
     )  # fmt: skip
 
 
@@ -155,21 +157,29 @@ def _flat(text: str) -> str:
 
 def _rows(
     tables: Sequence[Table], services: Sequence[Service], rules: Sequence[Rule], home: Home, clock: str
-) -> dict[str, tuple[tuple[JsonValue, ...], ...]]:
-    """All rows: service by service drawn, derived and put one step away from violations; traps of rules at the end."""
+) -> tuple[dict[str, tuple[tuple[JsonValue, ...], ...]], dict[str, int]]:
+    """All rows, and by trap how many it changed.
+
+    Service by service rows are drawn, derived and put one step away from violations; traps of rules come at the end.
+    """
     scratch = Scratch(tables, clock)
+    trapped: dict[str, int] = {}
     try:
         for service in services:
             fill_service(scratch, service, home)
-            for kind in ("derive", "traps"):
-                for number, statement in enumerate(getattr(service, kind), 1):
-                    scratch.change(statement, f"service {service.service}, {kind} {number}")
+            for number, statement in enumerate(service.derive, 1):
+                scratch.change(statement, f"service {service.service}, derive {number}")
+            trapped |= _trapped(scratch, service.traps, f"service {service.service}")
         for rule in rules:
-            for number, statement in enumerate(rule.traps, 1):
-                scratch.change(statement, f"rule {rule.id}, traps {number}")
-        return {table.name: tuple(scratch.values(table.name)) for table in tables}
+            trapped |= _trapped(scratch, rule.traps, f"rule {rule.id}")
+        return {table.name: tuple(scratch.values(table.name)) for table in tables}, trapped
     finally:
         scratch.close()
+
+
+def _trapped(scratch: Scratch, statements: Sequence[str], who: str) -> dict[str, int]:
+    places = {f"{who}, traps {number}": statement for number, statement in enumerate(statements, 1)}
+    return {place: scratch.change(statement, place) for place, statement in places.items()}
 
 
 def _tools(services: Sequence[Service], rules: Sequence[Rule], pages: Sequence[manual.Page]) -> tuple[Tool, ...]:

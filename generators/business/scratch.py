@@ -74,8 +74,8 @@ class Scratch:
                     f'CREATE INDEX IF NOT EXISTS "{table.name}_by_{column.name}" ON "{table.name}" ("{column.name}")'
                 )
 
-    def change(self, statement: str, where: str) -> None:
-        """Run a statement that changes rows, under the authority of a tool's effect.
+    def change(self, statement: str, where: str) -> int:
+        """Run a statement that changes rows, under the authority of a tool's effect; returns how many it changed.
 
         Raises:
             GeneratorError: it fails; says where.
@@ -85,7 +85,7 @@ class Scratch:
         authority.denied.clear()
         self._rows.clear()
         try:
-            self._connection.sql.execute(statement, {"now": self._now})
+            return self._connection.sql.execute(statement, {"now": self._now}).rowcount
         except (sqlite3.Error, sqlite3.Warning) as exc:
             cause = authority.denied[0] if authority.denied else str(exc)
             raise GeneratorError("a statement that prepares rows fails", where=where, cause=cause) from exc
