@@ -188,6 +188,8 @@ class Connection:
         self._origin = None
 
     def _ours(self) -> sqlite3.Connection:
+        # A statement that was not read to its end would hold the database; with its cursor, it ends.
+        self.cursor = self.sql.cursor()
         self.authority.phase = Phase.OURS
         self.steps.refill()
         return self.sql

@@ -109,6 +109,31 @@ def test_a_call_that_fails_half_way_leaves_nothing(effect: str) -> None:
     assert episode.call("wait", {}).result == {"day": 2, "money": 105}
 
 
+@pytest.mark.parametrize("effect", [ROLLED_BACK["too many steps"], ROLLED_BACK["rolls back itself"]])
+def test_what_was_done_before_outlives_a_lost_transaction(effect: str) -> None:
+    """SQLite rolls back everything that is open, not just the call; nobody can tell."""
+    document = worldkit.with_tool("try", kind="write", effects=[effect])
+    plan = {"plan": [{"item": "clock", "amount": 2}, {"item": "kettle", "amount": 3}]}
+    calls = [("wait", {}), ("look", {}), ("order_all", plan), ("note", {"body": "x"}), ("sell", {}), ("wait", {})]
+    plain, lost = worldkit.episode_of(document), worldkit.episode_of(document)
+    start = plain.state_hash()
+    fork = None
+    for number, (tool, arguments) in enumerate(calls):
+        assert plain.call(tool, arguments) == lost.call(tool, arguments)
+        if number % 2:
+            assert not lost.call("try", {}).ok
+        if number == 3:
+            fork = lost.fork()
+            assert not fork.call("try", {}).ok
+        assert lost.state_hash() == plain.state_hash()
+    assert fork is not None
+    fork.call("wait", {})
+    assert fork.state_hash() == plain.state_hash()
+    lost.reset()
+    assert lost.state_hash() == start
+    assert lost.call("wait", {}).result == {"day": 1, "money": 101}
+
+
 def test_a_result_that_fails_takes_the_effects_back() -> None:
     document = worldkit.changed_tool("wait", result="SELECT json('{') FROM state")
     episode = worldkit.episode_of(document)
@@ -195,6 +220,35 @@ def test_a_snapshot_can_be_gone_back_to_more_than_once() -> None:
         assert episode.state_hash() == digest
         assert len(episode.trace) == 1
     assert episode.call("wait", {}).result == {"day": 2, "money": 105}
+
+
+MANY = "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a LIMIT 5000) SELECT n, item FROM a, stock"
+UNREAD = {
+    "guard of many rows": {"guards": [{"sql": "SELECT price > 100 FROM stock ORDER BY item", "error": "no"}]},
+    "guard of many rows that holds": {"guards": [{"sql": "SELECT price FROM stock ORDER BY item", "error": "no"}]},
+    "result of too many rows": {"result": MANY},
+    "the same after an effect": {"result": MANY, "kind": "write", "effects": ["UPDATE state SET day = day + 1"]},
+    "row of many": {"result": MANY, "shape": "row"},
+}
+
+
+@pytest.mark.parametrize("tool", UNREAD.values(), ids=UNREAD.keys())
+def test_rows_that_nobody_reads_hold_nothing_up(tool: dict[str, Any]) -> None:
+    episode = worldkit.episode_of(worldkit.with_tool("try", **tool))
+    episode.call("wait", {})
+    snapshot = episode.snapshot()
+    for again in (
+        lambda: episode.restore(snapshot),
+        lambda: [episode.reset(), episode.call("wait", {})],
+        lambda: episode.restore(episode.snapshot()),
+        lambda: episode.fork().close(),
+        episode.grade,
+        episode.state_hash,
+    ):
+        episode.restore(snapshot)
+        episode.call("try", {})
+        again()
+        assert episode.call("wait", {}).result == {"day": 2, "money": 105}
 
 
 def test_only_a_snapshot_is_gone_back_to() -> None:
