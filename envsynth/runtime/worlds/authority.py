@@ -202,9 +202,15 @@ class Connection:
 def open_database() -> sqlite3.Connection:
     """An empty database in memory that knows no present moment; usable from any thread, one at a time."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=512)
+    # SQLite itself makes text that is no Unicode, such as of the JSON "\\ud800"; no query may fail for that.
+    connection.text_factory = _text
     for name, function in _timeless().items():
         connection.create_function(name, -1, function, deterministic=True)
     return connection
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
 
 
 class _Sources(threading.local):

@@ -164,6 +164,23 @@ def test_a_number_that_is_none_is_shown_as_nothing() -> None:
     assert episode.grade().reward == 1
 
 
+def test_text_that_is_no_unicode_stops_nobody() -> None:
+    """SQLite makes it of JSON that an agent may send; an episode must be graded all the same."""
+    effect = "INSERT INTO notes(body, cents) VALUES (json_extract(:text, '$'), 1)"
+    document = worldkit.with_tool(
+        "jot", kind="write", parameters={"text": {"type": "string"}}, effects=[effect],
+        result="SELECT body FROM notes ORDER BY id",
+    )  # fmt: skip
+    checks = [{"id": "one", "kind": "sql", "sql": "SELECT count(*) = 2 FROM notes WHERE body <> ''"}]
+    episode = worldkit.episode_of(document, checks=checks)
+    for text in ("\\ud800", "\\udfff"):
+        assert episode.call("jot", {"text": f'"{text}"'}).ok
+    shown = [row["body"] for row in episode.call("jot", {"text": '"é"'}).result]
+    assert shown == ["\\xed\\xa0\\x80", "\\xed\\xbf\\xbf", "é"]
+    assert len(episode.state_hash()) == 64
+    assert episode.grade().detail["changed"] == {"notes": [3, 0, 0]}
+
+
 def test_json_tables_can_be_used_and_the_episode_reset_again_and_again() -> None:
     """SQLite's tables of JSON point at the schema of their first use; another image would leave them dangling."""
     document = worldkit.with_tool(
