@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +21,8 @@ from .tools import Called, WorldTool, marked
 _REFUSED_CHARACTERS = 2_000
 """Kept in the trace of each argument of a call that was refused."""
 _NOW = "SELECT now FROM clock"
+_IDLE = 8
+"""Connections of closed episodes that a world keeps."""
 
 
 class WorldModel:
@@ -50,8 +52,27 @@ class WorldModel:
         spoken = "\n".join([self.over, *_statements(document)]).lower()
         self.lists = any(table in spoken for table in LIST_TABLES)
         """Whether a statement may use a table that SQLite makes of JSON."""
+        self._idle: deque[Connection] = deque()
         if self.hidden:
             _refuse_joins_by_name(document)
+
+    def connection(self) -> Connection:
+        """One that a closed episode has left, with its prepared statements, or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Connection(self.hidden, lists=self.lists)
+
+    def leave(self, connection: Connection) -> None:
+        """Take a connection that nobody uses any more."""
+        if self.lists or len(self._idle) >= _IDLE:
+            connection.sql.close()
+        else:
+            self._idle.append(connection)
+
+    def __getstate__(self) -> JSON:
+        # Connections are of this process.
+        return {**self.__dict__, "_idle": deque()}
 
 
 class WorldTask:
@@ -126,7 +147,9 @@ class WorldEpisode:
     def reset(self, seed: int = 0) -> str:
         """Start afresh; returns the instruction. Every draw is on the world's tape, so every seed is the same."""
         image = self.task.model.image
-        if self._connection is None or not self._connection.rewind(image):
+        if self._connection is None:
+            self._connection = self.task.model.connection()
+        if not self._connection.rewind(image):
             self._load(image)
         self._begin(Transcript())
         return self.task.instruction
@@ -235,12 +258,12 @@ class WorldEpisode:
         """Free everything; safe to call twice."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.sql.close()
+            self.task.model.leave(connection)
 
     def _load(self, image: bytes) -> None:
         if self._connection is None or self.task.model.lists:
             self.close()
-            self._connection = Connection(self.task.model.hidden, lists=self.task.model.lists)
+            self._connection = self.task.model.connection()
         self._connection.load(image)
 
     def _begin(self, transcript: Transcript) -> None:

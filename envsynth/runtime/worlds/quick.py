@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..contract import JSON
@@ -24,19 +24,23 @@ class _Slot(NamedTuple):
     enum: frozenset[JSON] | None
 
 
-def acceptor(schema: JSON, *, longest: int) -> Callable[[JSON], bool]:
-    """A function that is true of arguments that can be taken as they are; false says nothing about them.
+class Acceptor:
+    """Says of arguments whether they can be taken as they are; where it does not, nothing is known of them."""
 
-    Args:
-        schema: of type object with flat properties, as `check_arguments` takes it.
-        longest: characters of a text whose schema names no bound.
-    """
-    slots = [_slot(name, found, longest) for name, found in schema["properties"].items()]
+    def __init__(self, schema: JSON, *, longest: int) -> None:
+        """For one tool.
 
-    def accepts(arguments: JSON) -> bool:
-        if type(arguments) is not dict or len(arguments) != len(slots):
+        Args:
+            schema: of type object with flat properties, as `check_arguments` takes it.
+            longest: characters of a text whose schema names no bound.
+        """
+        self._slots = [_slot(name, found, longest) for name, found in schema["properties"].items()]
+
+    def __call__(self, arguments: JSON) -> bool:
+        """Whether every property is there, of exactly its type and within its bounds, and nothing else is."""
+        if type(arguments) is not dict or len(arguments) != len(self._slots):
             return False
-        for name, kind, low, high, enum in slots:
+        for name, kind, low, high, enum in self._slots:
             value: Any = arguments.get(name)
             if type(value) is not kind or (enum is not None and value not in enum):
                 return False
@@ -46,8 +50,6 @@ def acceptor(schema: JSON, *, longest: int) -> Callable[[JSON], bool]:
             elif not low <= value <= high:
                 return False
         return True
-
-    return accepts
 
 
 def _slot(name: str, schema: JSON, longest: int) -> _Slot:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..arguments import check_arguments
 from ..contract import JSON
 from .authority import Connection, Phase
-from .quick import acceptor
+from .quick import Acceptor
 
 MAX_ROWS = 1_000
 """Rows that a result may have."""
@@ -57,7 +57,7 @@ class WorldTool:
         self._each: JSON = document["each"]
         self._element = object_schema(self._each["fields"]) if self._each else None
         self._absent = dict.fromkeys(self.schema["properties"])
-        self._accepts = acceptor(self.schema, longest=MAX_TEXT)
+        self._accepts = Acceptor(self.schema, longest=MAX_TEXT)
         self._names: list[str] | None = None
 
     def public(self) -> JSON:

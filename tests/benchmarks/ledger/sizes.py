@@ -81,7 +81,14 @@ def measured(task: WorldTask, calls: Calls, write: Call, solving: Calls) -> dict
             episode.call(call.tool, call.arguments)
 
     def fork_and_write() -> None:
-        episode.fork().call(write.tool, write.arguments)
+        fork = episode.fork()
+        fork.call(write.tool, write.arguments)
+        fork.close()
+
+    def new_episode() -> None:
+        other = WorldEpisode(task)
+        other.reset()
+        other.close()
 
     def solve() -> None:
         episode.reset()
@@ -101,8 +108,10 @@ def measured(task: WorldTask, calls: Calls, write: Call, solving: Calls) -> dict
     }
     solve()
     assert episode.grade().reward == 1.0, "the solved world fails"
-    found["fork"] = _microseconds(episode.fork)
+    found["fork"] = _microseconds(lambda: episode.fork().close())
+    found["fork, not closed"] = _microseconds(episode.fork)
     found["fork, then a write"] = _microseconds(fork_and_write)
+    found["new episode"] = _microseconds(new_episode)
     found["grade"] = _microseconds(episode.grade)
     found["state hash"] = _microseconds(episode.state_hash)
     found["image"] = [len(task.model.image)] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from envsynth.runtime.arguments import check_arguments
 from envsynth.runtime.worlds.authority import Authority
 from envsynth.runtime.worlds.episode import WorldEpisode
-from envsynth.runtime.worlds.quick import acceptor
+from envsynth.runtime.worlds.quick import Acceptor
 
 LOSING = {
     "too many steps": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a)"
@@ -158,9 +159,49 @@ def test_what_is_accepted_at_once_would_be_accepted_after_a_closer_look(data: st
     arguments = data.draw(st.dictionaries(st.sampled_from([*"abcd"]), VALUES, max_size=4))
     required = data.draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
     schema = {"type": "object", "properties": properties, "required": required}
-    if acceptor(schema, longest=4)(arguments):
+    if Acceptor(schema, longest=4)(arguments):
         checked = check_arguments(schema, arguments)
         assert checked == (arguments, "")
         assert [type(value) for value in checked.values.values()] == [type(value) for value in arguments.values()]
         assert all(len(value) <= 4 and "\0" not in value for value in arguments.values() if isinstance(value, str))
         assert all(-(2**63) <= value < 2**63 for value in arguments.values() if type(value) is int)
+
+
+def test_an_episode_has_nothing_of_one_that_was_closed_before() -> None:
+    first = worldkit.episode_of()
+    start = first.state_hash()
+    first.call("wait", {})
+    snapshot, later = first.snapshot(), first.state_hash()
+    first.close()
+    second, third = WorldEpisode(first.task), WorldEpisode(first.task)
+    second.reset()
+    third.restore(snapshot)
+    assert (second.state_hash(), third.state_hash()) == (start, later)
+    assert second.call("order", {"item": "lamp", "amount": 1}).ok
+    assert third.state_hash() == later
+    for closed in (second, third, third):
+        closed.close()
+    first.reset()
+    assert first.state_hash() == start
+    assert not first.trace
+
+
+def test_more_episodes_than_a_world_keeps_connections_of() -> None:
+    episode = worldkit.episode_of()
+    episode.call("wait", {})
+    for _ in range(2):
+        forks = [episode.fork() for _ in range(20)]
+        assert {fork.state_hash() for fork in forks} == {episode.state_hash()}
+        for fork in forks:
+            fork.call("wait", {})
+            fork.close()
+
+
+def test_a_task_goes_to_another_process_without_its_connections() -> None:
+    episode = worldkit.episode_of()
+    episode.close()
+    twin = WorldEpisode(pickle.loads(pickle.dumps(episode.task)))
+    twin.reset()
+    episode.reset()
+    assert twin.call("wait", {}) == episode.call("wait", {})
+    assert twin.state_hash() == episode.state_hash()

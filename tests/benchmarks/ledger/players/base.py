@@ -44,6 +44,9 @@ class Player:
         """A player on an independent copy of the episode."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Free what the framework has a way to free."""
+
     def grade(self) -> float:
         """Grade of the present state."""
         raise NotImplementedError
@@ -71,9 +74,9 @@ class Player:
             self.grade()
 
     def forks_made(self, count: int) -> None:
-        """Fork and drop the fork."""
+        """Fork, and close the fork."""
         for _ in range(count):
-            self.fork()
+            self.fork().close()
 
     def episodes(self, actions: Sequence[Any], count: int) -> None:
         """Whole episodes: reset, every action, the end with its reward."""

@@ -64,6 +64,9 @@ class EnvsynthPlayer(Player):
     def fork(self) -> Player:
         return EnvsynthPlayer(self._episode.fork())
 
+    def close(self) -> None:
+        self._episode.close()
+
     def grade(self) -> float:
         return self._episode.grade().reward
 

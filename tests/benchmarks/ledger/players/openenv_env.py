@@ -108,6 +108,9 @@ class OpenEnvPlayer(Player):
     def fork(self) -> Player:
         return OpenEnvPlayer(copy.deepcopy(self._env))
 
+    def close(self) -> None:
+        self._env.close()
+
     def grade(self) -> float:
         return self._env.rubric(None, None)
 

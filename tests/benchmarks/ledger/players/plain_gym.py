@@ -88,6 +88,9 @@ class GymnasiumPlayer(Player):
     def fork(self) -> Player:
         return GymnasiumPlayer(copy.deepcopy(self._env))
 
+    def close(self) -> None:
+        self._env.close()
+
     def grade(self) -> float:
         return float(self._env.unwrapped.ledger.grade())
 
