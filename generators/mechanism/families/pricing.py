@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, NamedTuple
@@ -34,17 +34,21 @@ class _Size(NamedTuple):
 
 
 _SIZES = {
-    1: _Size(12, 4, 3),
-    2: _Size(13, 4, 4),
-    3: _Size(14, 4, 5),
-    4: _Size(15, 4, 6),
+    1: _Size(13, 4, 3),
+    2: _Size(14, 4, 4),
+    3: _Size(15, 4, 5),
+    4: _Size(15, 5, 6),
     5: _Size(15, 5, 7),
 }
-_TIGHT = {1: (0.5, 0.7), 2: (0.46, 0.67), 3: (0.43, 0.64), 4: (0.4, 0.61), 5: (0.35, 0.58)}
+_TIGHT = {1: (0.42, 0.7), 2: (0.4, 0.68), 3: (0.38, 0.66), 4: (0.36, 0.64), 5: (0.32, 0.6)}
 """Where a draw's default must lie in expectation, by level."""
-_SIMPLE = 0.75
-"""Most of the optimum that the dearest or the cheapest price all along, or the trusted claim, may bring."""
-_LADDER = ((4, 6), (7, 10), (12, 18))
+_SIMPLE = 0.92
+"""Most of the optimum that a rule which looks at nothing may bring; the best one price is rarely below nine tenths."""
+_TRUSTED = 0.8
+"""Most of the optimum that the trusted claim may bring."""
+_TRIES = 12
+"""Claims tried for one market."""
+_LADDER = ((4, 5), (7, 9), (12, 16))
 """Ranges of the prices, in units of money."""
 
 
@@ -94,16 +98,23 @@ class PricingFamily(Family[Pricing, Visitors]):
     )
 
     def sample(self, level: int, rng: Random, unit: int) -> Pricing:
-        """Drawn again until the claimed kind misleads as much as the level asks."""
-        size = _SIZES[level]
+        """A market in which no simple rule comes near, then other kinds, one of them claimed, until that misleads."""
+        size, (low, high) = _SIZES[level], _TIGHT[level]
         while True:
-            prices = tuple(rng.randint(*bounds) for bounds in _LADDER)
-            kinds = _draw_kinds(size, rng)
-            kind, claim = rng.sample(range(size.kinds), 2)
-            drawn = Pricing(prices, size.days, size.stock, kinds, kind, claim, unit)
-            low, high = _TIGHT[level]
-            if low <= _share(drawn, _default_table(drawn)) <= high and _is_subtle(drawn):
-                return drawn
+            prices, curve = tuple(rng.randint(*bounds) for bounds in _LADDER), _draw_curve(rng)
+            market = Pricing(prices, size.days, size.stock, (curve,), 0, 0, unit)
+            shares = [_share(market, _usual_table(market, price)) for price in range(len(prices))]
+            if not any(low <= share <= high for share in shares) or not _is_subtle(market):
+                continue
+            for _ in range(_TRIES):
+                kinds = _draw_kinds(size.kinds, curve, rng)
+                kind = kinds.index(curve)
+                claim = rng.choice([number for number in range(size.kinds) if number != kind])
+                drawn = Pricing(prices, size.days, size.stock, kinds, kind, claim, unit)
+                if not low <= shares[_fluid_price(drawn)] <= high:
+                    continue
+                if _share(drawn, price_table(drawn.season, kinds[claim])) <= _TRUSTED:
+                    return drawn
 
     def tape(self, parameters: Pricing, rng: Random) -> Visitors:
         """One draw a day."""
@@ -144,29 +155,19 @@ class PricingFamily(Family[Pricing, Visitors]):
     def policies(self, parameters: Pricing, presentation: Presentation) -> Mapping[str, Policy]:
         """The oracle prices by day and stock; the default believes the claim, and tries every price."""
         best = price_table(parameters.season, parameters.kinds[parameters.kind])
-        usual = _default_table(parameters)
         found = {
-            "oracle": _by_stock(parameters, lambda day, stock: best[day][stock], presentation),
-            "default": _by_stock(parameters, lambda day, stock: usual[day][stock], presentation),
+            "oracle": _by_table(parameters, best, presentation),
+            "default": _by_table(parameters, _default_table(parameters), presentation),
         }
         if presentation is Presentation.HIDDEN:
             found["bayes"] = _bayes(parameters)
         return found
 
     def attacks(self, parameters: Pricing, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Trust the claim; the dearest; one price that is not the best; the cheapest; hold out."""
+        """Trust the claim; the dearest, the cheapest or the middle price all along."""
         trusted = price_table(parameters.season, parameters.kinds[parameters.claim])
-        top, days = len(parameters.prices) - 1, parameters.days
-        shares = [_share(parameters, _fixed_table(parameters, price)) for price in range(top + 1)]
-        drawn = rng.choice([price for price in range(top + 1) if shares[price] < max(shares)] or [0])
-        policies: dict[str, Callable[[int, int], int]] = {
-            "no_probing": lambda day, stock: trusted[day][stock],
-            "greedy": lambda day, stock: top,
-            "constant": lambda day, stock: drawn,
-            "sell_off": lambda day, stock: 0,
-            "hold_out": lambda day, stock: top if day < days - 2 else 0,
-        }
-        return {name: _by_stock(parameters, policy, presentation) for name, policy in policies.items()}
+        tables = {"no_probing": trusted, **_simple_tables(parameters)}
+        return {name: _by_table(parameters, table, presentation) for name, table in tables.items()}
 
     def solved(self, parameters: Pricing, tape: Visitors) -> float:
         """What the oracle's price table takes on the tape."""
@@ -220,16 +221,24 @@ class PricingFamily(Family[Pricing, Visitors]):
         return 5 if presentation is Presentation.WRITTEN else 3 * parameters.days + 10
 
 
-def _draw_kinds(size: _Size, rng: Random) -> tuple[Curve, ...]:
-    """Distinct curves, each falling from price to price."""
-    kinds: list[Curve] = []
-    while len(kinds) < size.kinds:
+def _draw_curve(rng: Random) -> Curve:
+    """A curve that falls from price to price."""
+    while True:
         curve = [rng.randint(6, 19)]
         while len(curve) < len(_LADDER):
-            curve.append(max(1, curve[-1] - rng.randint(1, 9)))
-        steps = tuple(_STEP * chance for chance in curve)
-        if len(set(steps)) == len(_LADDER) and steps not in kinds:
-            kinds.append(steps)
+            curve.append(curve[-1] - rng.randint(1, 9))
+        if curve[-1] > 0:
+            return tuple(_STEP * chance for chance in curve)
+
+
+def _draw_kinds(number: int, curve: Curve, rng: Random) -> tuple[Curve, ...]:
+    """So many distinct curves in any order, the given one among them."""
+    kinds = [curve]
+    while len(kinds) < number:
+        other = _draw_curve(rng)
+        if other not in kinds:
+            kinds.append(other)
+    rng.shuffle(kinds)
     return tuple(kinds)
 
 
@@ -247,11 +256,14 @@ def _fixed_table(parameters: Pricing, price: int) -> PriceTable:
 
 
 def _default_table(parameters: Pricing) -> PriceTable:
-    """The price that is best on average if the claim is true, and on every other day each price in turn."""
-    fluid, prices = _fluid_price(parameters), len(parameters.prices)
-    return tuple(
-        (fluid if day % 2 == 0 else (day // 2) % prices,) * (parameters.stock + 1) for day in range(parameters.days)
-    )
+    """The price that is best on average if the claim is true; every third day each price in turn."""
+    return _usual_table(parameters, _fluid_price(parameters))
+
+
+def _usual_table(parameters: Pricing, price: int) -> PriceTable:
+    """A price, and on every third day each one in turn."""
+    asked = [(day // 3) % len(parameters.prices) if day % 3 == 2 else price for day in range(parameters.days)]
+    return tuple((one,) * (parameters.stock + 1) for one in asked)
 
 
 def _share(parameters: Pricing, table: PriceTable) -> float:
@@ -261,10 +273,19 @@ def _share(parameters: Pricing, table: PriceTable) -> float:
 
 
 def _is_subtle(parameters: Pricing) -> bool:
-    """Whether no simple table comes near the optimum."""
-    simple = [_fixed_table(parameters, 0), _fixed_table(parameters, len(parameters.prices) - 1)]
-    trusted = price_table(parameters.season, parameters.kinds[parameters.claim])
-    return all(_share(parameters, table) <= _SIMPLE for table in (*simple, trusted))
+    """Whether no rule that looks at nothing comes near the optimum."""
+    return all(_share(parameters, table) <= _SIMPLE for table in _simple_tables(parameters).values())
+
+
+def _simple_tables(parameters: Pricing) -> dict[str, PriceTable]:
+    """Rules that look at nothing but the calendar."""
+    days, prices = range(parameters.days), len(parameters.prices)
+    asked = {
+        "greedy": [prices - 1 for _ in days],
+        "sell_off": [0 for _ in days],
+        "constant": [prices // 2 for _ in days],
+    }
+    return {name: tuple((price,) * (parameters.stock + 1) for price in row) for name, row in asked.items()}
 
 
 def _tables(presentation: Presentation) -> tuple[Table, ...]:
@@ -344,14 +365,14 @@ def _submit(parameters: Pricing, price: Parameter) -> Tool:
     )  # fmt: skip
 
 
-def _by_stock(parameters: Pricing, choose: Callable[[int, int], int], presentation: Presentation) -> Policy:
-    """Ask `choose(day, stock left)` (days from 0, index of a price) until the season or the stock is over."""
+def _by_table(parameters: Pricing, table: PriceTable, presentation: Presentation) -> Policy:
+    """Ask what a table says until the season or the stock is over."""
     amounts = [price * parameters.unit for price in parameters.prices]
 
     def play(player: Player) -> None:
         if presentation is Presentation.WRITTEN:
             plan = [
-                {"day": day + 1, "left_over": left, "price": amounts[choose(day, left)]}
+                {"day": day + 1, "left_over": left, "price": amounts[table[day][left]]}
                 for day in range(parameters.days)
                 for left in range(1, parameters.stock + 1)
             ]
@@ -360,7 +381,7 @@ def _by_stock(parameters: Pricing, choose: Callable[[int, int], int], presentati
         stock = parameters.stock
         for day in range(parameters.days):
             if stock:
-                stock -= player.call("ask", price=amounts[choose(day, stock)])["sold"]
+                stock -= player.call("ask", price=amounts[table[day][stock]])["sold"]
 
     return play
 

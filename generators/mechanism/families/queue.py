@@ -166,6 +166,7 @@ class QueueFamily(Family[Queue, Shift]):
             "no_probing": [Rule(room, room, never)] * slots,
             "constant": [Rule(room, room, 1)] * slots,
             "greedy": [Rule(room, room, 1 if parameters.claim > counter.own else never)] * slots,
+            "in_turn": [Rule(room, room, 1 if slot % 2 else never) for slot in range(slots)],
             "clock_only": [Rule(0, 0, never)] * slots,
             "pay_for_nobody": [Rule(0, 0, 1)] * (slots // 2) + [Rule(0, 0, never)] * (slots - slots // 2),
             "late_crowd": [Rule(0, 0, never)] * (slots - room) + [Rule(room, room, rng.choice((1, never)))] * room,

@@ -122,9 +122,21 @@ def test_no_simple_rule_comes_near_and_the_unit_is_of_no_consequence(level: int)
     expected = FAMILY.expected(one)
     assert FAMILY.band[0] < expected["default"] / expected["oracle"] < FAMILY.band[1]
     curve = one.kinds[one.kind]
-    for price in (0, len(one.prices) - 1):
+    for price in range(len(one.prices)):
         fixed = table_value(one.season, curve, ((price,) * (one.stock + 1),) * one.days)
-        assert fixed <= 0.75 * expected["oracle"]
+        assert fixed <= 0.92 * expected["oracle"]
+    trusted = table_value(one.season, curve, price_table(one.season, one.kinds[one.claim]))
+    assert trusted <= 0.8 * expected["oracle"]
+
+
+def test_no_one_price_is_best_in_every_market() -> None:
+    best = set()
+    for number in range(20):
+        one = FAMILY.sample(1, Random(number), 1)
+        curve = one.kinds[one.kind]
+        tables = [((price,) * (one.stock + 1),) * one.days for price in range(len(one.prices))]
+        best.add(max(range(len(tables)), key=lambda price: table_value(one.season, curve, tables[price])))
+    assert best == {0, 1, 2}
 
 
 @pytest.mark.slow
