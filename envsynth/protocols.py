@@ -171,6 +171,8 @@ class Generator(Protocol):
     """Makes candidates of one kind of source.
 
     A class attribute `environment` says of what kind its environments are: `workspace` (where it is missing), `world`.
+    One that ships documents may have a method `faults() -> Iterator[str]`: what is wrong with them, one line each, with
+    file and line where there is one.
     """
 
     name: str

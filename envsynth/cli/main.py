@@ -46,7 +46,7 @@ app.command("export")(export.export)
 app.command("replay")(replay.replay)
 app.command("play")(play.play)
 app.add_typer(image.app, name="image")
-app.command("plugins")(plugins.plugins)
+app.add_typer(plugins.app, name="plugins")
 app.command("doctor")(doctor.doctor)
 
 

@@ -15,6 +15,7 @@ from envsynth.generators.mechanism.draw import MAX_DRAWS, Draw, Shown, draw, pla
 from envsynth.generators.mechanism.dress import dressed_sql, instruction, skins_of
 from envsynth.generators.mechanism.players import Played
 from envsynth.generators.mechanism.registry import family
+from envsynth.generators.mechanism.skin_checks import skin_faults
 from envsynth.generators.mechanism.verifier import verifier
 from envsynth.models import (
     Budget,
@@ -87,6 +88,10 @@ class Mechanism:
             return Dropped(lead=lead, reason="reference_not_better", detail=f"than the default, told {presentation}")
         attacks = play_attacks(found, shown.world, presentation, stream(seed, "attacks"))
         return _candidate(_Solved(found, shown, attacks), lead, presentation, context)
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with skins, one line each: `envsynth plugins check`."""
+        return skin_faults()
 
 
 class _Solved(NamedTuple):

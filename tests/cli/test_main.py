@@ -27,6 +27,7 @@ COMMANDS = [
     "replay",
     "play",
     "plugins",
+    "plugins check",
     "doctor",
     "image build",
     "image ls",

@@ -1,0 +1,143 @@
+"""The generator: leads by counting companies and tasks, candidates by composing, solving and writing down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import count, product
+from typing import NamedTuple
+
+from envsynth.generators.business.authoring import authoring_findings
+from envsynth.generators.business.checks import library_faults
+from envsynth.generators.business.compose import compose
+from envsynth.generators.business.config import DEFAULT_LIMIT, Scenario, every_country, read_scenario
+from envsynth.generators.business.countries import country
+from envsynth.generators.business.load import library
+from envsynth.generators.business.scene import Scene
+from envsynth.generators.business.stage import Stage
+from envsynth.generators.business.tasks import NoTask, Wish, write_task
+from envsynth.models import Candidate, Dropped, Lead, Provenance, Source, WorldRef, digest_of
+from envsynth.protocols import Context
+from envsynth.seeds import stream
+
+_KEPT = 4
+"""Companies that a process keeps at hand; tasks of one company follow each other."""
+
+
+class Business:
+    """Companies with services, policies and tasks, from blueprints and industries."""
+
+    name = "business"
+    version = "1"
+    environment = "world"
+
+    def check(self, source: Source) -> None:
+        """Read the options.
+
+        Raises:
+            ConfigError: the industry, the process or an option is unknown, or a value is bad.
+            GeneratorError: a document of the industry is not as it should be.
+        """
+        read_scenario(source, library())
+
+    def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
+        """`limit` leads: companies in turn over countries, with `tasks` each over levels, vagueness and processes."""
+        scenario = read_scenario(source, library())
+        settings, seed = scenario.settings, source.options.seed
+        places = settings.countries or _shuffled(seed)
+        version = _documents(scenario)
+        wishes = _wishes(scenario, seed)
+        for index in range(source.options.limit or DEFAULT_LIMIT):
+            number, task = divmod(index, settings.tasks)
+            level, vagueness, process = next(wishes)
+            place = places[number % len(places)]
+            yield Lead(
+                generator=self.name, generator_version=self.version, source=source.uri,
+                name=scenario.industry.industry.replace("_", "-"), revision=version[:12], strategy=process,
+                ref=f"{place}{number:03d}-{task:02d}-l{level}-v{vagueness}",
+                title=f"{scenario.industry.title}, {country(place).name}: {process.replace('_', ' ')}, level {level}",
+                seed=seed, index=index, settings=version,
+            )  # fmt: skip
+
+    def develop(self, lead: Lead, source: Source, context: Context) -> Candidate | Dropped:
+        """Compose the lead's company, or find it, and write one task in it.
+
+        Raises:
+            GeneratorError: the documents do not make a world.
+        """
+        wanted = _wanted(lead)
+        industry = source.location.partition("/")[0]
+        scene, stage = _staged(industry, wanted.country, f"{lead.seed}-{wanted.company}")
+        wish = Wish(level=wanted.level, vagueness=wanted.vagueness, process=lead.strategy)
+        try:
+            task = write_task(scene, stage, wish, f"{lead.seed}/{industry}/{lead.strategy}/{lead.ref}")
+        except NoTask as exc:
+            return Dropped(lead=lead, reason=exc.last.reason, detail=exc.last.detail)
+        return Candidate(
+            instruction=task.instruction,
+            environment=WorldRef(world=context.blobs.put(task.world.to_json().encode())),
+            verifier=task.verifier,
+            panel=task.panel,
+            budget=task.budget,
+            provenance=Provenance(lead=lead),
+            metadata=task.metadata,
+        )
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the documents that ship here, one line each: `envsynth plugins check`.
+
+        Where the documents are sound, one company of every industry is composed and tried out.
+        """
+        known = library()
+        broken = False
+        for fault in library_faults(known):
+            broken = True
+            yield str(fault)
+        if broken:
+            return
+        places = every_country()
+        for number, name in enumerate(known.industries):
+            company = compose(known, known.industry(name), country(places[7 * number % len(places)]), "check")
+            for finding in authoring_findings(company, known):
+                where = known.place("industry", name)
+                yield f"{where}: {finding.rule}: {finding.where}: {finding.message}"
+
+
+class _Wanted(NamedTuple):
+    """What a lead's reference says."""
+
+    country: str
+    company: int
+    level: int
+    vagueness: int
+
+
+def _wanted(lead: Lead) -> _Wanted:
+    company, _, level, vagueness = lead.ref.split("-")
+    return _Wanted(company[:2], int(company[2:]), int(level[1:]), int(vagueness[1:]))
+
+
+@lru_cache(maxsize=_KEPT)
+def _staged(industry: str, place: str, seed: str) -> tuple[Scene, Stage]:
+    known = library()
+    scene = Scene(compose(known, known.industry(industry), country(place), seed))
+    return scene, Stage.of(scene)
+
+
+def _shuffled(seed: int) -> tuple[str, ...]:
+    places = every_country()
+    return tuple(stream(str(seed), "countries").sample(places, len(places)))
+
+
+def _wishes(scenario: Scenario, seed: int) -> Iterator[tuple[int, int, str]]:
+    """Level, vagueness and process: all combinations, again and again in another order."""
+    settings = scenario.settings
+    every = list(product(settings.levels, settings.vagueness, scenario.processes))
+    for turn in count():
+        yield from stream(f"{seed}/{turn}", "wishes").sample(every, len(every))
+
+
+def _documents(scenario: Scenario) -> str:
+    """Digest of everything that an author supplied."""
+    services = library().composed(scenario.industry)
+    return digest_of([scenario.industry.document(), *(service.document() for service in services)])
