@@ -109,6 +109,14 @@ def test_nothing_shown_reads_what_is_hidden(cache: Cache, judge: Judge, sql: str
     assert rules(verdict) == {"reads_hidden"}
 
 
+def test_a_read_tool_cannot_write_down_what_is_hidden(cache: Cache, judge: Judge) -> None:
+    """By way of a tolerated table it would be seen for nothing; a write tool that asks is the game."""
+    effects = ["INSERT INTO audit(seen) SELECT demand FROM tape"]
+    for kind, found in (("read", {"reads_hidden"}), ("write", set())):
+        verdict = judge(world_bench.candidate(cache, tool(kind=kind, effects=effects)))
+        assert rules(verdict) == found
+
+
 @pytest.mark.parametrize("join", ["JOIN suppliers USING (item)", "NATURAL JOIN suppliers"])
 def test_a_world_that_joins_by_name_cannot_be_made(cache: Cache, judge: Judge, join: str) -> None:
     verdict = judge(world_bench.candidate(cache, tool(result=f"SELECT stock.item FROM stock {join} ORDER BY 1")))

@@ -106,13 +106,19 @@ def _of_orders(prepared: Sequence[tuple[Statement, Prepared]], open_: Opened) ->
         for statement, one in prepared:
             if one.finding is not None:
                 continue
-            if statement.kind in ("guard", "result") and (read := storage.hidden_read(one.program, open_.model.hidden)):
+            if _is_for_show(statement) and (read := storage.hidden_read(one.program, open_.model.hidden)):
                 yield Finding(rule="reads_hidden", message=f"it reads hidden {read}", where=statement.where)
             if statement.kind == "result" and lacks_order(statement, connection, keys):
                 message = "it may give several rows and has no ORDER BY"
                 yield Finding(rule="result_without_order", message=message, where=statement.where)
     finally:
         connection.sql.close()
+
+
+def _is_for_show(statement: Statement) -> bool:
+    """Whether what a statement reads can be seen: so can what a read tool writes, for nobody pays for looking."""
+    looks = statement.tool is not None and statement.tool.kind == "read"
+    return statement.kind in ("guard", "result") or (statement.kind == "effect" and looks)
 
 
 def _noted(world: World) -> Iterator[Finding]:
