@@ -46,6 +46,8 @@ _SIMPLE = 0.92
 """Most of the optimum that a rule which looks at nothing may bring; the best one price is rarely below nine tenths."""
 _TRUSTED = 0.8
 """Most of the optimum that the trusted claim may bring."""
+_TURNS = 0.82
+"""Most of the optimum that all prices in turn may bring."""
 _TRIES = 12
 """Claims tried for one market."""
 _LADDER = ((4, 5), (7, 9), (12, 16))
@@ -164,9 +166,9 @@ class PricingFamily(Family[Pricing, Visitors]):
         return found
 
     def attacks(self, parameters: Pricing, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Trust the claim; the dearest, the cheapest or the middle price all along."""
+        """Trust the claim; the dearest, the cheapest or the middle price all along; all in turn."""
         trusted = price_table(parameters.season, parameters.kinds[parameters.claim])
-        tables = {"no_probing": trusted, **_simple_tables(parameters)}
+        tables = {"no_probing": trusted, "in_turn": _in_turn(parameters), **_simple_tables(parameters)}
         return {name: _by_table(parameters, table, presentation) for name, table in tables.items()}
 
     def solved(self, parameters: Pricing, tape: Visitors) -> float:
@@ -274,7 +276,15 @@ def _share(parameters: Pricing, table: PriceTable) -> float:
 
 def _is_subtle(parameters: Pricing) -> bool:
     """Whether no rule that looks at nothing comes near the optimum."""
-    return all(_share(parameters, table) <= _SIMPLE for table in _simple_tables(parameters).values())
+    constant = _simple_tables(parameters).values()
+    return _share(parameters, _in_turn(parameters)) <= _TURNS and all(
+        _share(parameters, table) <= _SIMPLE for table in constant
+    )
+
+
+def _in_turn(parameters: Pricing) -> PriceTable:
+    prices = len(parameters.prices)
+    return tuple((day % prices,) * (parameters.stock + 1) for day in range(parameters.days))
 
 
 def _simple_tables(parameters: Pricing) -> dict[str, PriceTable]:

@@ -129,14 +129,16 @@ def test_no_simple_rule_comes_near_and_the_unit_is_of_no_consequence(level: int)
     assert trusted <= 0.8 * expected["oracle"]
 
 
-def test_no_one_price_is_best_in_every_market() -> None:
-    best = set()
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+def test_no_one_price_is_best_in_most_markets(level: int) -> None:
+    best = []
     for number in range(20):
-        one = FAMILY.sample(1, Random(number), 1)
+        one = FAMILY.sample(level, Random(number), 1)
         curve = one.kinds[one.kind]
         tables = [((price,) * (one.stock + 1),) * one.days for price in range(len(one.prices))]
-        best.add(max(range(len(tables)), key=lambda price: table_value(one.season, curve, tables[price])))
-    assert best == {0, 1, 2}
+        best.append(max(range(len(tables)), key=lambda price: table_value(one.season, curve, tables[price])))
+    assert max(best.count(price) for price in best) <= 15
 
 
 @pytest.mark.slow
