@@ -24,6 +24,8 @@ CALLS = (20, 60)
 """Calls of a reference of level 5."""
 MAX_NEAR = 2
 """Plausible wrong targets that are kept of each sub-goal."""
+_ROUNDS = 3
+"""How often goals of a process are asked for again, with other targets; a long task then turns to other processes."""
 _TARGETS = 14
 """Targets that are tried of one goal."""
 
@@ -145,9 +147,13 @@ class Planner:
             return
         yield first[0]
         others = [goal for goal in goals if _told(goal, vagueness) is not None and goal is not first[0]]
-        for _ in range(4):
+        for _ in range(_ROUNDS):
             yield from self._shuffled(others)
             yield first[0]
+        if level == LEVELS[-1]:
+            rest = [goal for name, goal in self._scene.goals.items() if name not in names]
+            for _ in range(_ROUNDS):
+                yield from self._shuffled([goal for goal in rest if _told(goal, vagueness) is not None])
 
     def _shuffled(self, goals: Sequence[Goal]) -> list[Goal]:
         """Weighted order without repetition."""

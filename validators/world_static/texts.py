@@ -14,6 +14,8 @@ MIN_INSTRUCTION = 60
 """Characters; less is a title."""
 MANY_NUMBERS = 3
 """So many hidden numbers in one instruction are no chance."""
+_RESERVED = re.compile(r"[@.]example\.(com|net|org)$|\.(example|test|invalid)$", re.IGNORECASE)
+"""Ends of addresses that can be nobody's (RFC 2606)."""
 _UNFILLED = re.compile(r"\{[a-z_][a-z0-9_.]*\}", re.IGNORECASE)
 
 
@@ -63,7 +65,7 @@ def private_findings(candidate: Candidate, world: World, content: bytes) -> Iter
         for kind in secrets_in(text):
             yield Finding(rule="secret_in_task", message=f"looks like a {kind}", where=where)
     for address in dict.fromkeys(EMAIL.findall(candidate.instruction)):
-        if address.encode() not in content:
+        if address.encode() not in content and not _RESERVED.search(address):
             yield Finding(rule="instruction_has_email", message=address, where="instruction")
 
 
