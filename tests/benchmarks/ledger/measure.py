@@ -33,6 +33,8 @@ PLAYERS = {
 """Module and class by the name that tables have."""
 CHUNK_S = 0.004
 CHUNKS = 11
+SINGLES = 101
+"""Chunks of what is timed one by one."""
 PAIRS = 100
 """Most pairs of calls of an episode, so that no framework's history grows without end."""
 
@@ -86,7 +88,8 @@ def timings(player: Player) -> dict[str, Timed]:
         for action in script:
             player.act(action)
 
-    found: dict[str, Timed] = {"reset": (player.reset, player.resets, 1, 10_000)}
+    # One by one: what a reset takes depends on what there is to be undone.
+    found: dict[str, Timed] = {"reset": (solve, lambda count: player.reset(), 1, 1)}
     for name, calls in TIMED.items():
         actions = [player.action(call) for call in calls]
 
@@ -112,7 +115,7 @@ def rate(timed: Timed) -> float:
         count = min(most, count * 2)
         begin()
     seconds = []
-    for _ in range(CHUNKS):
+    for _ in range(CHUNKS if most > 1 else SINGLES):
         begin()
         seconds.append(_seconds(work, count))
     return each * count / statistics.median(seconds)

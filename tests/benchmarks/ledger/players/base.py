@@ -57,11 +57,6 @@ class Player:
 
     # What is timed. A framework whose methods are coroutines has these of its own, so that no loop is started a call.
 
-    def resets(self, count: int) -> None:
-        """Reset, over and over."""
-        for _ in range(count):
-            self.reset()
-
     def acts(self, actions: Sequence[Any], count: int) -> None:
         """Take the actions in turn."""
         for _ in range(count):
