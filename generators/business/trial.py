@@ -20,7 +20,10 @@ from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 from envsynth.runtime.worlds.grading import WorldDatabase
 
 TARGETS = 3
-"""Targets of each goal that are played, spread over all of them; one more where only that can be mistaken."""
+"""Targets of each goal that are played in every way, spread over all of them; one more where only that can be mistaken.
+"""
+_TRIED = 16
+"""Targets on which a goal's own plan is tried: those of one service may be for refusals of another."""
 _NEAR = 2
 _TURNS = 10_000
 _VARIABLE = re.compile(r"\$([a-z_][a-z0-9_]*)")
@@ -134,18 +137,31 @@ class Trial:
     def _tried(self, goal: Goal) -> Tried:
         try:
             rows = self._rows(goal.pick, {})
-            chosen: list[Values] = [rows[number * len(rows) // TARGETS] for number in range(min(TARGETS, len(rows)))]
+            references = self._references(goal, rows)
+            clean = [(row, play) for row, play in references if play.clean][:TARGETS] or references[:TARGETS]
+            chosen = [row for row, _ in clean]
             mistakable = next((row for row in rows if self._near(goal, row)), None)
             if mistakable is not None and mistakable not in chosen:
                 chosen.append(mistakable)
             near = [{**row, **other} for row in chosen for other in self._near(goal, row)[:_NEAR]]
-            return Tried(len(rows), len(near), tuple(self._plays(goal, chosen, near)), "")
+            plays = (*(play for _, play in clean), *self._wrong_plays(goal, chosen, near))
+            return Tried(len(rows), len(near), plays, "")
         except (sqlite3.Error, KeyError, EnvsynthError) as exc:
             return Tried(0, 0, (), f"{type(exc).__name__}: {exc}")
 
-    def _plays(self, goal: Goal, chosen: Sequence[Values], near: Sequence[Values]) -> Iterator[Played]:
+    def _references(self, goal: Goal, rows: Sequence[Values]) -> list[tuple[Values, Played]]:
+        """The goal's own plan on targets spread over all of them, until enough of its plays are clean."""
+        steps = (*goal.reads, *goal.writes, goal.verify)
+        found: list[tuple[Values, Played]] = []
+        for number in range(min(_TRIED, len(rows))):
+            row = rows[number * len(rows) // min(_TRIED, len(rows))]
+            found.append((row, self._play("reference", steps, row)))
+            if sum(1 for _, play in found if play.clean) == TARGETS:
+                break
+        return found
+
+    def _wrong_plays(self, goal: Goal, chosen: Sequence[Values], near: Sequence[Values]) -> Iterator[Played]:
         for row in chosen:
-            yield self._play("reference", (*goal.reads, *goal.writes, goal.verify), row)
             for name, changes in goal.wrong.items():
                 changed = {variable: self._value(sql, row) for variable, sql in changes.items()}
                 yield self._play(f"wrong {name}", goal.writes, {**row, **changed})
