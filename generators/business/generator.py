@@ -15,7 +15,7 @@ from envsynth.generators.business.countries import country
 from envsynth.generators.business.load import library
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.stage import Stage
-from envsynth.generators.business.tasks import NoTask, Wish, write_task
+from envsynth.generators.business.tasks import NoTask, Wish, talks, write_task
 from envsynth.models import Candidate, Dropped, Lead, Provenance, Source, WorldRef, digest_of
 from envsynth.protocols import Context
 from envsynth.seeds import stream
@@ -69,8 +69,9 @@ class Business:
         industry = source.location.partition("/")[0]
         scene, stage = _staged(industry, wanted.country, f"{lead.seed}-{wanted.company}")
         wish = Wish(level=wanted.level, vagueness=wanted.vagueness, process=lead.strategy)
+        seed = f"{lead.seed}/{industry}/{lead.strategy}/{lead.ref}"
         try:
-            task = write_task(scene, stage, wish, f"{lead.seed}/{industry}/{lead.strategy}/{lead.ref}")
+            task = write_task(scene, stage, wish._replace(conversation=talks(wish, seed)), seed)
         except NoTask as exc:
             return Dropped(lead=lead, reason=exc.last.reason, detail=exc.last.detail)
         return Candidate(

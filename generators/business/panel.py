@@ -64,7 +64,9 @@ class Panel(NamedTuple):
     """Wrong ones that change the state as the reference does; left out."""
 
 
-def grade_panel(scene: Scene, stage: Stage, plan: Plan, verifier: Verifier) -> Panel:
+def grade_panel(
+    scene: Scene, stage: Stage, plan: Plan, verifier: Verifier, more: Sequence[Line] = ()
+) -> Panel:
     """Make every trajectory of a plan, play and grade it, and leave out what is proved to come to the same.
 
     Args:
@@ -72,12 +74,13 @@ def grade_panel(scene: Scene, stage: Stage, plan: Plan, verifier: Verifier) -> P
         stage: on which they are played.
         plan: with its reference.
         verifier: with the check `end_state`; gets checks on the trace where breaking a rule comes to the same.
+        more: trajectories that only this kind of task has.
 
     Raises:
         Unfit: something right is rejected, or something wrong is not.
     """
     lines = {_text(plan.calls): Line("reference", plan.calls, Claim.RIGHT)}
-    for line in _lines(scene, stage, plan):
+    for line in (*_lines(scene, stage, plan), *more):
         lines.setdefault(_text(line.calls), line)
     plays = [(line, stage.play(line.calls)) for line in lines.values()]
     graded = [Graded(line, played, stage.grade(played, verifier)) for line, played in plays]

@@ -73,7 +73,11 @@ def _table() -> Mapping[str, Any]:
 
 def _fields(scene: Scene, plan: Plan, conversation: Conversation | None) -> dict[str, str]:
     """What stands for the braces; empty where there is nothing."""
-    writes = [tool.name for tool in scene.world.tools if tool.kind in (ToolKind.WRITE, ToolKind.CLOCK)]
+    talking = (conversation.ask, conversation.tell) if conversation else ()
+    writes = [
+        tool.name for tool in scene.world.tools
+        if tool.kind in (ToolKind.WRITE, ToolKind.CLOCK) and tool.name not in talking
+    ]  # fmt: skip
     page = scene.rename("page")
     return {
         "targets": _values(_target(scene, call, _keys(part)) for part in plan.parts for call in part.writes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -40,10 +40,19 @@ class Slice(NamedTuple):
         }  # fmt: skip
 
 
-def free_arguments(scene: Scene, plan: Plan) -> list[JsonValue]:
-    """By call of a reference: its free arguments, for a candidate's metadata; all others are compared exactly."""
+def free_arguments(scene: Scene, plan: Plan, talking: Collection[str]) -> list[JsonValue]:
+    """By call of a reference: its free arguments, for a candidate's metadata; all others are compared exactly.
+
+    Args:
+        scene: the world.
+        plan: with its reference.
+        talking: tools whose arguments are all free.
+    """
     texts = free_texts(plan.change, scene.tables, plan.writes)
-    return [[name for name, value in sorted(call.arguments.items()) if value in texts] for call in plan.calls]
+    return [
+        [name for name, value in sorted(call.arguments.items()) if value in texts or call.tool in talking]
+        for call in plan.calls
+    ]
 
 
 def slices(candidate: Candidate, model: WorldModel) -> Iterator[Slice]:

@@ -9,18 +9,21 @@ from pydantic import JsonValue
 
 from envsynth.generators.business.changes import end_state
 from envsynth.generators.business.instruction import instruction
-from envsynth.generators.business.panel import Panel, grade_panel
+from envsynth.generators.business.panel import Claim, Line, Panel, grade_panel
 from envsynth.generators.business.plans import Plan, Planner, Unfit
 from envsynth.generators.business.readback import read_back
-from envsynth.generators.business.rubric import LEAST, criteria, telling
+from envsynth.generators.business.rubric import LEAST, Conversation, criteria, telling
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.slices import free_arguments
 from envsynth.generators.business.stage import Stage
+from envsynth.generators.business.user import ASK, TELL, on_the_line
 from envsynth.models import Budget, Trajectory, Verifier, World
 from envsynth.seeds import stream
 
 TRIES = 6
 """Plans that are drawn for one task before it is given up."""
+
+_CONVERSATIONS = 1 / 3
 
 
 class Wish(NamedTuple):
@@ -31,6 +34,16 @@ class Wish(NamedTuple):
     process: str
     conversation: bool = False
     """Whether somebody is on the line, who tells facts only when asked."""
+
+
+def talks(wish: Wish, seed: str) -> bool:
+    """Whether a task of some level and vagueness becomes a conversation: a third of those that can be one.
+
+    Args:
+        wish: a conversation is about one matter, and nobody tells numbers on the line.
+        seed: of the task.
+    """
+    return wish.level <= 2 and wish.vagueness >= 1 and stream(seed, "conversation").random() < _CONVERSATIONS
 
 
 class Written(NamedTuple):
@@ -68,18 +81,47 @@ def write_task(scene: Scene, stage: Stage, wish: Wish, seed: str) -> Written:
     """
     thrown: list[Unfit] = []
     for number in range(1, TRIES + 1):
-        planner = Planner(scene, stage, stream(f"{seed}/{number}", "plan"))
+        draw = f"{seed}/{number}"
+        planner = Planner(scene, stage, stream(draw, "plan"))
         try:
             plan = planner.plan(wish.level, wish.vagueness, wish.process)
-            return _written(scene, stage, plan, f"{seed}/{number}")
+            return _on_the_line(scene, plan, draw) if wish.conversation else _asked(scene, stage, plan, draw)
         except Unfit as unfit:
             thrown += [*planner.thrown, unfit]
     raise NoTask(thrown[-1], thrown)
 
 
-def _written(scene: Scene, stage: Stage, plan: Plan, seed: str) -> Written:
+class _Told(NamedTuple):
+    """How an agent gets to know what is wanted."""
+
+    instruction: str
+    conversation: Conversation | None = None
+    lines: tuple[Line, ...] = ()
+    """Trajectories that only this kind of task has."""
+
+
+def _asked(scene: Scene, stage: Stage, plan: Plan, seed: str) -> Written:
+    """A task whose instruction says everything that only a person knows."""
+    return _written(scene, stage, plan, _Told(instruction(scene, plan.parts, stream(seed, "words"))))
+
+
+def _on_the_line(scene: Scene, plan: Plan, seed: str) -> Written:
+    """A task with somebody on the line who says so when asked."""
+    line = on_the_line(scene, plan, stream(seed, "words"))
+    stage = Stage.of(line.scene)
+    try:
+        played = stage.play((*line.questions, *plan.calls, line.farewell))
+        talker = Line("mutant:polite_talker", (*line.questions, line.farewell), Claim.WRONG)
+        told = _Told(line.instruction, Conversation(ASK, TELL, tuple(line.facts)), (talker,))
+        return _written(line.scene, stage, plan._replace(played=played), told)
+    finally:
+        stage.close()
+
+
+def _written(scene: Scene, stage: Stage, plan: Plan, told: _Told) -> Written:
     checks = end_state(plan.change, scene.tables, plan.writes)
-    panel = grade_panel(scene, stage, plan, Verifier(checks=checks, rubric=criteria(scene, plan)))
+    draft = Verifier(checks=checks, rubric=criteria(scene, plan, told.conversation))
+    panel = grade_panel(scene, stage, plan, draft, told.lines)
     rubric = telling(panel.verifier.rubric, [one.grade for one in panel.lines])
     if len(rubric) < LEAST:
         raise Unfit("rubric_too_thin", f"{len(rubric)} criteria tell trajectories apart")
@@ -88,12 +130,12 @@ def _written(scene: Scene, stage: Stage, plan: Plan, seed: str) -> Written:
     )
     longest = max(len(line.calls) for line in trajectories)
     return Written(
-        instruction=instruction(scene, plan.parts, stream(seed, "words")),
+        instruction=told.instruction,
         world=scene.world,
         verifier=panel.verifier.model_copy(update={"rubric": rubric}),
         panel=trajectories,
         budget=Budget(turns=max(20, 2 * len(plan.calls) + 10, longest + 5)),
-        metadata=_metadata(scene, stage, plan, panel),
+        metadata={**_metadata(scene, stage, plan, panel), "conversation": told.conversation is not None},
     )
 
 
@@ -114,6 +156,6 @@ def _metadata(scene: Scene, stage: Stage, plan: Plan, panel: Panel) -> dict[str,
         "refuses": any(part.goal.refuses for part in plan.parts),
         "unique": dict(sorted(unique.items())),
         "equivalents": panel.equivalents,
-        "free_arguments": free_arguments(scene, plan),
+        "free_arguments": free_arguments(scene, plan, {TELL}),
         "read_back": read_back(scene, stage, plan, panel),
     }
