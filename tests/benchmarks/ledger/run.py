@@ -110,10 +110,8 @@ def show(players: Sequence[PlayerProcess]) -> None:
     print(f"\n{'a CPU second':15}" + "".join(f"{what:>18}" for what in COLUMNS))
     for player in players:
         print(f"{player.name:15}" + "".join(f"{_cell(player.rates(what)):>18}" for what in COLUMNS))
-    print(
-        "\nmedian over rounds ± half the distance of the quartiles, in %; a reset undoes the script; an episode is a reset,"
-    )
-    print("the script's eight calls (two of them refused) and the end with its reward")
+    print("\nmedian over rounds ± half the distance of the quartiles, in %; a reset undoes the script, an episode is a")
+    print("reset, the script's eight calls (two of them refused) and the end with its reward")
     for player in players:
         about = player.about
         told = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
