@@ -28,29 +28,30 @@ class Surroundings:
     settings: Sequence[str]
     prepared: Prepared
 
-    def entity_faults(self, entity: Entity) -> Iterator[str]:
+    def entity_faults(self, entity: Entity) -> Iterator[Found]:
         """What is wrong with an entity."""
         table = self.tables.get(entity.table)
         if table is None:
-            yield f"there is no table {entity.table}"
+            yield ("table",), f"there is no table {entity.table}"
             return
         columns = {column.name: column for column in table.columns}
-        for number, attribute in enumerate(entity.attributes, 1):
+        for number, attribute in enumerate(entity.attributes):
+            place = ("attributes", number)
             wanted = attribute.column or attribute.via
             if wanted not in columns:
-                yield f"attribute {number}: there is no column {entity.table}.{wanted}"
+                yield place, f"there is no column {entity.table}.{wanted}"
             elif columns[wanted].hidden or table.hidden:
-                yield f"attribute {number}: {entity.table}.{wanted} is hidden"
+                yield place, f"{entity.table}.{wanted} is hidden"
             if attribute.entity and attribute.entity not in self.entities:
-                yield f"attribute {number}: there is no entity {attribute.entity}"
+                yield place, f"there is no entity {attribute.entity}"
             if "{value}" not in attribute.phrase:
-                yield f"attribute {number}: its phrase has no {{value}}"
+                yield place, "its phrase has no {value}"
         name, arguments = entity.look_up
         tool = self.tools.get(name)
         if tool is None:
-            yield f"it is looked up with {name}, and there is no such tool"
+            yield ("look_up",), f"it is looked up with {name}, and there is no such tool"
         else:
-            yield from _argument_faults(tool, list(arguments), "look_up")
+            yield from ((("look_up",), message) for message in _argument_faults(tool, list(arguments), "look_up"))
 
 
 def goal_faults(goal: Goal, scope: Surroundings) -> Iterator[Found]:

@@ -181,14 +181,15 @@ def _statement_faults(
             yield Fault(place("service", name, "tools", number, *path), f"tool {tool.name}: {message}")
     page = f"policies/{name}"
     for number, found in enumerate(service.invariants):
-        where = place("service", name, "invariants", number)
+        spot = ("invariants", number)
         if fault := prepared.fault(as_names(found.sql, settings)):
-            yield Fault(where, f"invariant {found.id}: {fault}")
+            yield Fault(place("service", name, *spot, "sql"), f"invariant {found.id}: {fault}")
         if found.stated_in and found.stated_in != page:
+            where = place("service", name, *spot, "stated_in")
             yield Fault(where, f"invariant {found.id}: it is stated in {page}, and not in {found.stated_in}")
     for key in service.settings:
         if key not in braces(service.page):
-            yield Fault(place("service", name, "settings", key), f"the manual's page says nothing of {{{key}}}")
+            yield Fault(place("service", name, "page"), f"the manual's page says nothing of {{{key}}}, a setting")
 
 
 def _preparing(service: Service) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
@@ -231,8 +232,9 @@ def _goal_faults(
         prepared=prepared,
     )  # fmt: skip
     for number, entity in enumerate(service.entities):
-        for message in scope.entity_faults(entity):
-            yield Fault(library.place("service", service.service, "entities", number), f"entity {entity.id}: {message}")
+        for path, message in scope.entity_faults(entity):
+            where = library.place("service", service.service, "entities", number, *path)
+            yield Fault(where, f"entity {entity.id}: {message}")
     for number, goal in enumerate(service.goals):
         for path, message in goal_faults(goal, scope):
             where = library.place("service", service.service, "goals", number, *path)

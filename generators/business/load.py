@@ -140,6 +140,8 @@ class Library:
             circle = " → ".join((*path[path.index(name) :], name))
             where = self.place("service", path[-1], "needs")
             raise GeneratorError("services need each other in a circle", where=where, cause=circle)
+        if name not in self.services:
+            raise _unknown("service", name, self.services, where)
         if name not in industry.services:
             raise GeneratorError(
                 f"{path[-1]} needs {name}, which {industry.industry} does not have", where=where,
