@@ -48,28 +48,39 @@ class Shown(NamedTuple):
         return (utility["default"] - utility["idle"]) / reach if reach > 0 else float("inf")
 
 
-def draw(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> Draw | None:
-    """The first draw whose default lies in the family's band and whose attacks fail, when all is hidden; or None.
+def find(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> int:
+    """Number of the first draw that is a fair problem when all is hidden; 0 where there is none.
 
     It depends on the arguments alone, and so is the same in every presentation.
 
     Raises:
         Refused: a reference policy made a call that is not possible.
     """
-    low, high = family.band
-    for number in range(1, MAX_DRAWS + 1):
-        found = _draw_once(family, skin, level, f"{seed}/{number}", number)
-        shown = show(found, Presentation.HIDDEN)
-        # In other presentations the oracle is the reference.
-        references = {"oracle", shown.reference}
-        best = min(shown.played[name].utility for name in references)
-        inside = all(low <= shown.place(name) <= high for name in references)
-        if inside and best > shown.played["default"].utility:
-            # On a lucky tape a policy that solves nothing does as well as one that does; such a tape grades nobody.
-            attacks = play_attacks(found, shown.world, Presentation.HIDDEN, stream(seed, "attacks"))
-            if all(attack.utility < best for attack in attacks.values()):
-                return found
-    return None
+    numbers = range(1, MAX_DRAWS + 1)
+    return next((number for number in numbers if _is_fair(draw(family, skin, level, seed, number), seed)), 0)
+
+
+def draw(family: Family[Any, Any], skin: Skin, level: int, seed: str, number: int) -> Draw:
+    """A draw by its number, from 1; depends on the arguments alone."""
+    own = f"{seed}/{number}"
+    parameters = family.sample(level, stream(own, "parameters"), skin.unit)
+    labels = stream(own, "labels").sample(list(skin.labels), family.labels(parameters))
+    told = worded(skin, family.variant(parameters))
+    return Draw(family, told, parameters, family.tape(parameters, stream(own, "tape")), tuple(labels), number)
+
+
+def _is_fair(found: Draw, seed: str) -> bool:
+    """Whether the default lies in the family's band and every attack stays below the references."""
+    low, high = found.family.band
+    shown = show(found, Presentation.HIDDEN)
+    # In other presentations the oracle is the reference.
+    references = {"oracle", shown.reference}
+    best = min(shown.played[name].utility for name in references)
+    if best <= shown.played["default"].utility or not all(low <= shown.place(name) <= high for name in references):
+        return False
+    # On a lucky tape a policy that solves nothing does as well as one that does; such a tape grades nobody.
+    attacks = play_attacks(found, shown.world, Presentation.HIDDEN, stream(seed, "attacks"))
+    return all(attack.utility < best for attack in attacks.values())
 
 
 def show(found: Draw, presentation: Presentation) -> Shown:
@@ -118,10 +129,3 @@ def _forgiving(policy: Policy) -> Policy:
             return
 
     return play
-
-
-def _draw_once(family: Family[Any, Any], skin: Skin, level: int, seed: str, number: int) -> Draw:
-    parameters = family.sample(level, stream(seed, "parameters"), skin.unit)
-    labels = stream(seed, "labels").sample(list(skin.labels), family.labels(parameters))
-    told = worded(skin, family.variant(parameters))
-    return Draw(family, told, parameters, family.tape(parameters, stream(seed, "tape")), tuple(labels), number)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from envsynth.generators.mechanism.config import DEFAULT_LIMIT, read_settings
 from envsynth.generators.mechanism.contract import Presentation, Refused, Skin
-from envsynth.generators.mechanism.draw import MAX_DRAWS, Draw, Shown, draw, play_attacks, show
+from envsynth.generators.mechanism.draw import MAX_DRAWS, Draw, Shown, draw, find, play_attacks, show
 from envsynth.generators.mechanism.dress import dressed_sql, instruction, skins_of
 from envsynth.generators.mechanism.players import Played
 from envsynth.generators.mechanism.registry import family
@@ -77,10 +77,13 @@ class Mechanism:
         seed = f"{kind.name}/{lead.seed}/{level}/{number}/{skin.name}"
         presentation = Presentation(lead.strategy)
         try:
-            found = draw(kind, skin, int(level[1:]), seed)
-            if found is None:
+            # Found once for all presentations.
+            key = digest_of([self.version, lead.settings, seed])
+            fair = int(context.remember("mechanism-draw", key, lambda: str(find(kind, skin, int(level[1:]), seed))))
+            if not fair:
                 detail = f"in {MAX_DRAWS} draws the default was never inside {kind.band} with every attack below"
                 return Dropped(lead=lead, reason="no_draw_in_band", detail=detail)
+            found = draw(kind, skin, int(level[1:]), seed, fair)
             shown = show(found, presentation)
         except Refused as exc:
             return Dropped(lead=lead, reason="reference_refused", detail=str(exc))

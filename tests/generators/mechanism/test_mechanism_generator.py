@@ -145,7 +145,8 @@ sys.path.insert(0, sys.argv[1])
 from conftest import Blobs, mechanism_source
 from types import SimpleNamespace
 from envsynth.generators.mechanism import Mechanism
-context, generator = SimpleNamespace(blobs=Blobs()), Mechanism()
+generator = Mechanism()
+context = SimpleNamespace(blobs=Blobs(), remember=lambda kind, key, make: make())
 for name in sys.argv[2:]:
     source = mechanism_source(name, limit=3)
     for lead in generator.plan(source, context):
