@@ -13,6 +13,7 @@ from envsynth.generators.business.compose import compose
 from envsynth.generators.business.config import DEFAULT_LIMIT, Scenario, every_country, read_scenario
 from envsynth.generators.business.countries import country
 from envsynth.generators.business.load import library
+from envsynth.generators.business.places import place_of
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.stage import Stage
 from envsynth.generators.business.tasks import NoTask, Wish, talks, write_task
@@ -100,8 +101,7 @@ class Business:
         for number, name in enumerate(known.industries):
             company = compose(known, known.industry(name), country(places[7 * number % len(places)]), "check")
             for finding in authoring_findings(company, known):
-                where = known.place("industry", name)
-                yield f"{where}: {finding.rule}: {finding.where}: {finding.message}"
+                yield f"{place_of(finding, company, known)}: {finding.rule}: {finding.where}: {finding.message}"
 
 
 class _Wanted(NamedTuple):
