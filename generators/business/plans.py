@@ -18,7 +18,7 @@ from envsynth.models import ToolCall
 from envsynth.runtime.worlds.states import TableDiff
 
 LEVELS = (1, 2, 3, 4, 5)
-GOALS = {1: (1, 1), 2: (1, 2), 3: (2, 3), 4: (3, 4), 5: (4, 12)}
+GOALS = {1: (1, 1), 2: (1, 2), 3: (2, 3), 4: (3, 4), 5: (4, 14)}
 """Fewest and most sub-goals by level."""
 CALLS = (20, 60)
 """Calls of a reference of level 5."""
@@ -110,7 +110,7 @@ class Planner:
         """What was drawn in vain."""
 
     def plan(self, level: int, vagueness: int, process: str) -> Plan:
-        """A plan of a level, worded as vaguely.
+        """A plan of a level, worded as vaguely, or as vaguely as the process has words for.
 
         Args:
             level: 1 to 5.
@@ -121,10 +121,11 @@ class Planner:
             Unfit: nothing of the process fits.
         """
         least, most = GOALS[level]
+        vagueness = self._worded(vagueness, process)
         wanted = self._rng.randint(least, most) if level < 5 else most
         parts: list[SubGoal] = []
         for goal in self._goals(level, vagueness, process):
-            if len(parts) == wanted or (level == 5 and sum(len(part.calls) for part in parts) >= CALLS[0] + 2):
+            if len(parts) == wanted or (level == 5 and len(self._reference(parts)) >= CALLS[0]):
                 break
             found = self._part(goal, vagueness, parts)
             if found is not None:
@@ -133,6 +134,13 @@ class Planner:
             why = f"; last, {self.thrown[-1]}" if self.thrown else ""
             raise Unfit("too_few_goals", f"{len(parts)} of {least} at vagueness {vagueness}{why}")
         return self._joined(level, vagueness, process, parts)
+
+    def _worded(self, vagueness: int, process: str) -> int:
+        """The vaguest level up to the wanted one at which a goal of the process is worded; else the nearest above."""
+        goals = (self._scene.goals[name] for name in self._scene.processes[process] if name in self._scene.goals)
+        levels = {level for goal in goals for level in goal.says}
+        below = [level for level in levels if level <= vagueness]
+        return max(below) if below else min(levels, default=vagueness)
 
     def _goals(self, level: int, vagueness: int, process: str) -> Iterator[Goal]:
         """Goals in the order in which they are tried: those worded as vaguely first, each again at high levels."""
@@ -212,10 +220,7 @@ class Planner:
 
     def _joined(self, level: int, vagueness: int, process: str, parts: Sequence[SubGoal]) -> Plan:
         """The parts as one reference. Raises Unfit where together they do not come to what each does alone."""
-        calls: list[ToolCall] = []
-        for part in parts:
-            calls += [call for call in part.reads if call not in calls or not self._is_page(call)]
-            calls += [*part.writes, *part.verify]
+        calls = self._reference(parts)
         if level == 5 and not CALLS[0] <= len(calls) <= CALLS[1]:
             raise Unfit("not_long_enough", f"{len(calls)} calls")
         played = self._stage.play(calls)
@@ -229,8 +234,14 @@ class Planner:
             raise Unfit("parts_in_the_way", "together they change other rows than alone")
         return Plan(level, vagueness, process, tuple(parts), played, change)
 
-    def _is_page(self, call: ToolCall) -> bool:
-        return call.tool == self._scene.rename("read_page")
+    def _reference(self, parts: Sequence[SubGoal]) -> list[ToolCall]:
+        """The paths of all parts, one after the other; a page of the manual is read once."""
+        page = self._scene.rename("read_page")
+        calls: list[ToolCall] = []
+        for part in parts:
+            calls += [call for call in part.reads if call not in calls or call.tool != page]
+            calls += [*part.writes, *part.verify]
+        return calls
 
 
 def said(wording: str, values: Values, referrals: Mapping[str, Referral]) -> set[JsonValue]:

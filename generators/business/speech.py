@@ -49,10 +49,10 @@ def words(value: JsonValue) -> str:
 def periods(text: str, today: str) -> list[Period]:
     """Names of times that hold a day, the vaguest first; the last is the day itself."""
     when, now = date.fromisoformat(text[:10]), date.fromisoformat(today)
-    found = [*_months(when, now), *_weeks(when, now)]
     distance = (when - now).days
     if distance in _NEAR:
-        return [*found, Period(_NEAR[distance], text[:10], text[:10])]
+        return [Period(_NEAR[distance], text[:10], text[:10])]
+    found = [*_months(when, now), *_weeks(when, now)]
     year = "" if when.year == now.year else f" {when.year}"
     exact = f"on {when.day} {_MONTHS[when.month - 1]}{year}"
     return [*found, Period(exact, text[:10], text[:10])]

@@ -22,8 +22,8 @@ from envsynth.generators.business.scene import Scene, braces
 from envsynth.models import ToolCall, World
 
 ASK, TELL = "ask_user", "tell_user"
-_UNKNOWN, _TOLD = " unknown", " told "
-"""Keys of facts that nobody can ask for: a topic has no space."""
+_UNKNOWN, _TOLD = " 0", " "
+"""Keys of what nobody can ask for: a topic has no space. They are too short to be found in any other text."""
 
 
 class Line(NamedTuple):
