@@ -63,8 +63,8 @@ def _filled_guard(guard: Guard, speaker: Speaker) -> Guard:
 
 def _filled_goal(goal: Goal, speaker: Speaker) -> Goal:
     wrong = {name: {k: speaker.sql(v) for k, v in changes.items()} for name, changes in goal.wrong.items()}
-    computed = {name: speaker.sql(expression) for name, expression in goal.computed.items()}
-    update = {"pick": speaker.sql(goal.pick), "near": speaker.sql(goal.near), "wrong": wrong, "computed": computed}
+    # `computed` stays as written: which settings an agent must have read is told by its braces.
+    update = {"pick": speaker.sql(goal.pick), "near": speaker.sql(goal.near), "wrong": wrong}
     return goal.model_copy(update=update)
 
 

@@ -191,6 +191,9 @@ class Planner:
         """
         scene, told = self._scene, _told(goal, vagueness)
         assert told is not None
+        for name, expression in goal.computed.items():
+            if (value := scene.reader.value(expression, values)) != values[name]:
+                raise Unfit("computed_differs", f"{goal.id}: {name} is {values[name]}, and is computed as {value}")
         wording = self._rng.choice(goal.says[told])
         referrals = {}
         for name, entity in goal.about.items():

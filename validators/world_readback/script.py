@@ -41,7 +41,7 @@ class Failed(NamedTuple):
     message: str
 
 
-def tests_of(script: str) -> Mapping[str, Callable[[Read], None]]:
+def read_tests(script: str) -> Mapping[str, Callable[[Read], None]]:
     """The tests of a script, by name.
 
     Raises:
@@ -74,7 +74,7 @@ def failures(tests: Mapping[str, Callable[[Read], None]], call: Read) -> Iterato
             test(call)
         except AssertionError as exc:
             yield Failed(name, str(exc) or "it shows something else")
-        except (TypeError, KeyError, IndexError, AttributeError, ValueError, RecursionError) as exc:
+        except (TypeError, LookupError, AttributeError, ValueError, RecursionError, NameError) as exc:
             # A state that is not as the script expects may have no row where it reads one.
             yield Failed(name, f"{type(exc).__name__}: {exc}")
 

@@ -14,7 +14,7 @@ from envsynth.runtime.contract import JSON, Grade
 from envsynth.runtime.worlds.episode import Transcript, WorldEpisode, WorldSnapshot, WorldTask
 from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.timing import Stopwatch
-from envsynth.validators.world_readback.script import BadScript, Failed, failures, tests_of
+from envsynth.validators.world_readback.script import BadScript, Failed, failures, read_tests
 from envsynth.validators.worlds.opened import Opened, opened, task_document, task_of
 
 KEY = "read_back"
@@ -52,7 +52,7 @@ class WorldReadback:
             finding = Finding(rule="no_read_back", message="the candidate brings no read-back")
             return verdict_of(self, VerdictStatus.SKIP, [finding], watch)
         try:
-            tests = tests_of(script)
+            tests = read_tests(script)
         except BadScript as exc:
             return verdict_of(self, VerdictStatus.FAIL, [Finding(rule="read_back_invalid", message=str(exc))], watch)
         open_ = opened(candidate, context)
