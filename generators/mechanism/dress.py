@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -17,6 +18,9 @@ from envsynth.models import World
 from envsynth.renaming import Wording, checked_names, names_of, rename_world, sql_renamer
 
 _FOLDER = Path(__file__).with_name("skins")
+_ARTICLE = re.compile(r"\b([Aa]) (?=\{(\w+)\})")
+_VOWEL = re.compile(r"(?!one\b|once\b|eu)[aeio]", re.IGNORECASE)
+"""How a word begins that takes `an`. With u most take `a` (unit, user), and no skin has one that does not."""
 
 
 @cache
@@ -108,9 +112,12 @@ def _speaker(skin: Skin, facts: Mapping[str, Fact]) -> Callable[[str], str]:
             _grid(fact, words) if isinstance(fact, Grid) else f"{fact:,}" if isinstance(fact, int) else str(fact)
         )
 
+    def article(found: re.Match[str]) -> str:
+        return f"{found[1]}n " if _VOWEL.match(words.get(found[2], "")) else found[0]
+
     def say(text: str) -> str:
         try:
-            return Formatter().vformat(text, (), words)
+            return Formatter().vformat(_ARTICLE.sub(article, text), (), words)
         except (KeyError, ValueError, IndexError) as exc:
             raise GeneratorError(
                 "a text of a skin cannot be filled in", where=f"skin {skin.name}: {text[:60]!r}", cause=f"no {exc}",

@@ -57,6 +57,16 @@ def test_an_instruction_is_filled_with_words_facts_and_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("thing", "said"),
+    [("order", "An order: once an order"), ("ticket", "A ticket: once a ticket"), ("unit", "A unit: once a unit"),
+     ("one-off", "A one-off: once a one-off")],
+)  # fmt: skip
+def test_the_article_fits_the_word(thing: str, said: str) -> None:
+    dressed = skin(words={"thing": thing}, texts={"opening": "A {thing}: once a {thing}"})
+    assert instruction(dressed, Presentation.WRITTEN, {}) == said
+
+
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"names": {**NAMES, "left": "sell"}}, "calls left and pull the same"),
