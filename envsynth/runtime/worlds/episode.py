@@ -21,6 +21,8 @@ from .tools import Called, WorldTool, marked
 _REFUSED_CHARACTERS = 2_000
 """Kept in the trace of each argument of a call that was refused."""
 _NOW = "SELECT now FROM clock"
+_ROUNDING = 1 + 1e-9
+"""So that a sum of costs that is the budget on paper (three times 0.1 of 0.3) fits into it."""
 _IDLE = 8
 """Connections of closed episodes that a world keeps."""
 
@@ -177,7 +179,7 @@ class WorldEpisode:
         values, error = known.checked(arguments)
         if error:
             return self._refuse(tool, arguments, f"{tool}: {error}")
-        if task.cost is not None and transcript.cost + known.cost > task.cost:
+        if task.cost is not None and transcript.cost + known.cost > task.cost * _ROUNDING:
             return self._refuse(tool, values, f"{tool} costs {known.cost:g}: {task.cost - transcript.cost:g} are left")
         connection = self._open()
         called = known.call(connection, values, self._now)

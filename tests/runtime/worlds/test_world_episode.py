@@ -315,6 +315,11 @@ def test_what_costs_more_than_is_left_is_refused() -> None:
     assert episode.grade().gate == 1
 
 
+def test_a_budget_can_be_spent_to_the_last_tenth() -> None:
+    episode = worldkit.episode_of(worldkit.changed_tool("look", cost=0.1), cost=0.3)
+    assert [episode.call("look", {}).ok for _ in range(4)] == [True, True, True, False]
+
+
 def test_a_refused_call_costs_nothing() -> None:
     episode = worldkit.episode_of(cost=2)
     assert not episode.call("order", {"item": "sofa", "amount": 1}).ok
