@@ -42,7 +42,7 @@ class Played(NamedTuple):
     refusal: str
     """The first refused call, with what was said; empty where none was."""
     violated: frozenset[str]
-    """Ids of invariants."""
+    """Ids of invariants that held at the start."""
 
 
     @property
@@ -78,6 +78,12 @@ class Trial:
         self._episode = WorldEpisode(WorldTask(document, self.model, task_id=company.neutral.id))
         self._database = open_database()
         self._database.deserialize(self.model.image)
+
+    @cached_property
+    def broken(self) -> frozenset[str]:
+        """Invariants that are violated at the start, and so say nothing of any plan."""
+        self.reset()
+        return self.violated()
 
     @cached_property
     def goals(self) -> Mapping[str, Tried]:
@@ -171,6 +177,7 @@ class Trial:
             yield self._play("near", goal.writes, row)
 
     def _play(self, kind: str, steps: Sequence[Step], values: Values) -> Played:
+        broken = self.broken
         self.reset()
         succeeded, refusal = set(), ""
         for step in steps:
@@ -179,7 +186,7 @@ class Trial:
                 succeeded.add(step.tool)
             elif not refusal:
                 refusal = f"{step.tool}: {answer.error}"
-        return Played(kind, frozenset(succeeded), refusal, self.violated())
+        return Played(kind, frozenset(succeeded), refusal, self.violated() - broken)
 
     def _near(self, goal: Goal, row: Values) -> list[dict[str, JsonValue]]:
         return self._rows(goal.near, row) if goal.near else []
