@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from envsynth.generators.business import manual
 from envsynth.generators.business.blueprint import Goal, Industry, Rule, Service
-from envsynth.generators.business.checks_goal import Surroundings, goal_faults
+from envsynth.generators.business.checks_goal import Surroundings, goal_faults, steps_of
 from envsynth.generators.business.checks_names import name_faults, value_faults
 from envsynth.generators.business.checks_texts import Texts, goal_texts, service_texts
 from envsynth.generators.business.load import Library
@@ -49,6 +49,7 @@ def industry_faults(library: Library, name: str) -> Iterator[Fault]:
             for path, message in _rule_faults(rule, scope, by_name):
                 yield Fault(at("rules", number, *path), f"rule {rule.id}: {message}")
         yield from _process_faults(library, industry, services)
+        yield from _unused_tools(library, industry, services)
     finally:
         prepared.close()
 
@@ -206,3 +207,15 @@ def _process_faults(library: Library, industry: Industry, services: Sequence[Ser
         for name in names:
             if name not in goals:
                 yield Fault(where, f"the process {process} has a goal {name}, which is none of its services'")
+
+
+def _unused_tools(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
+    """Tools that no goal calls and nothing is looked up with."""
+    goals = [goal for one in (*services, *industry.rules) for goal in one.goals]
+    used = {step.tool for goal in goals for _, step in steps_of(goal)}
+    used |= {entity.look_up[0] for service in services for entity in service.entities}
+    for service in services:
+        for number, tool in enumerate(service.tools):
+            if tool.name not in used:
+                where = library.place("service", service.service, "tools", number)
+                yield Fault(where, f"no goal of {industry.industry} uses the tool {tool.name}")

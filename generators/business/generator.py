@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import count, product
 from typing import NamedTuple
 
+from envsynth.errors import GeneratorError
 from envsynth.generators.business.authoring import authoring_findings
-from envsynth.generators.business.checks import library_faults
+from envsynth.generators.business.checks import first_fault, library_faults
 from envsynth.generators.business.compose import compose
 from envsynth.generators.business.config import DEFAULT_LIMIT, Scenario, every_country, read_scenario
 from envsynth.generators.business.countries import country
-from envsynth.generators.business.load import library
+from envsynth.generators.business.load import Library, library
 from envsynth.generators.business.places import place_of
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.stage import Stage
 from envsynth.generators.business.tasks import NoTask, Wish, talks, write_task
+from envsynth.generators.business.yamllines import Fault
 from envsynth.models import Candidate, Dropped, Lead, Provenance, Source, WorldRef, digest_of
 from envsynth.protocols import Context
 from envsynth.seeds import stream
 
 _KEPT = 4
 """Companies that a process keeps at hand; tasks of one company follow each other."""
+_CHECKED = 2
+"""Companies of each industry that `faults` tries out: what is wrong may depend on the draw of a setting."""
 
 
 class Business:
@@ -37,13 +41,13 @@ class Business:
 
         Raises:
             ConfigError: the industry, the process or an option is unknown, or a value is bad.
-            GeneratorError: a document of the industry is not as it should be.
+            GeneratorError: a document of the industry is not as it should be; says which, and on which line.
         """
-        read_scenario(source, library())
+        _sound(read_scenario(source, library()))
 
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
         """`limit` leads: companies in turn over countries, with `tasks` each over levels, vagueness and processes."""
-        scenario = read_scenario(source, library())
+        scenario = _sound(read_scenario(source, library()))
         settings, seed = scenario.settings, source.options.seed
         places = settings.countries or _shuffled(seed)
         version = _documents(scenario)
@@ -88,7 +92,7 @@ class Business:
     def faults(self) -> Iterator[str]:
         """What is wrong with the documents that ship here, one line each: `envsynth plugins check`.
 
-        Where the documents are sound, one company of every industry is composed and tried out.
+        Where the documents are sound, some companies of every industry are composed and tried out.
         """
         known = library()
         broken = False
@@ -97,11 +101,38 @@ class Business:
             yield str(fault)
         if broken:
             return
-        places = every_country()
-        for number, name in enumerate(known.industries):
-            company = compose(known, known.industry(name), country(places[7 * number % len(places)]), "check")
-            for finding in authoring_findings(company, known):
-                yield f"{place_of(finding, company, known)}: {finding.rule}: {finding.where}: {finding.message}"
+        for name in known.industries:
+            yield from dict.fromkeys(line for number in range(_CHECKED) for line in _world_faults(known, name, number))
+
+
+def _world_faults(known: Library, industry: str, number: int) -> Iterator[str]:
+    """What is wrong with one company of an industry."""
+    places = every_country()
+    place = country(places[(7 * known.industries.index(industry) + 11 * number) % len(places)])
+    company = compose(known, known.industry(industry), place, f"check-{number}")
+    for finding in authoring_findings(company, known):
+        yield f"{place_of(finding, company, known)}: {finding.rule}: {finding.where}: {finding.message}"
+
+
+def _sound(scenario: Scenario) -> Scenario:
+    """The scenario, where nothing is wrong with its documents.
+
+    Raises:
+        GeneratorError: something is; the first fault, with file and line.
+    """
+    name = scenario.industry.industry
+    fault = _first_fault(name)
+    if fault is not None:
+        raise GeneratorError(
+            f"the industry {name} cannot be used", where=fault.where, cause=fault.message,
+            next_step="envsynth plugins check business",
+        )  # fmt: skip
+    return scenario
+
+
+@cache
+def _first_fault(industry: str) -> Fault | None:
+    return first_fault(library(), industry)
 
 
 class _Wanted(NamedTuple):

@@ -72,6 +72,14 @@ def test_a_fault_of_a_service(change, file, old, new, message) -> None:
     assert changed.where in {fault.where for fault in faults if message in fault.message}
 
 
+def test_a_tool_that_no_goal_uses(change) -> None:
+    change(LIBRARY, "  fines: charges\n", "  fines: charges\n  count_fines: count_charges\n")
+    changed = change(FINES, "  list_fines:\n", "  count_fines:\n    kind: read\n    doc: How many.\n    result: SELECT count(*) AS owed_cents FROM fines\n  list_fines:\n")  # noqa: E501
+    assert [tuple(fault) for fault in library_faults(changed.library)] == [
+        (changed.where, "no goal of library uses the tool count_fines")
+    ]
+
+
 def test_foreign_keys_in_a_circle(change) -> None:
     changed = change(LOANS, "loan:  {type: integer, references: loans.id}", "loan:  {type: integer, references: loans.id}\n      next:  {type: integer, references: loans.id}")  # noqa: E501
     assert not any("cycle" in fault.message for fault in library_faults(changed.library))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from envsynth.errors import ConfigError
+from envsynth.errors import ConfigError, GeneratorError
 from envsynth.generators.business import Business
 from envsynth.generators.business.config import LEVELS
 from envsynth.generators.business.load import library
@@ -123,3 +123,16 @@ def test_faults_of_our_own_documents_stop_before_worlds_are_made(monkeypatch, tm
     faults = list(islice(Business().faults(), 5))
     assert len(faults) == 1
     assert faults[0].startswith(f"{tmp_path / 'blueprints' / 'desk.yaml'}:")
+
+
+def test_a_build_names_file_and_line_of_a_fault(monkeypatch, change) -> None:
+    from envsynth.generators.business import generator
+
+    changed = change("blueprints/loans.yaml", "b.title, l.lent, l.due", "b.title, l.lend, l.due")
+    monkeypatch.setattr(generator, "library", lambda: changed.library)
+    generator._first_fault.cache_clear()
+    with pytest.raises(GeneratorError) as raised:
+        Business().check(scenario("library"))
+    generator._first_fault.cache_clear()
+    assert raised.value.where == changed.where
+    assert "the industry library cannot be used (tool list_loans: result:" in str(raised.value)
