@@ -21,6 +21,7 @@ from envsynth.models import ToolCall
 
 _OF_OWNER = re.compile(r"\$([a-z][a-z0-9_]*)\.([a-z][a-z0-9_]*)")
 _OF_ITSELF = re.compile(r"\$([a-z][a-z0-9_]*)")
+_AFTER_WORD = re.compile(r"\b(since|until|till|before|after|from|by|of|for) \{value\}")
 _MAX_DEPTH = 3
 """A thing of a thing of a thing; a longer chain nobody follows."""
 
@@ -189,7 +190,9 @@ def _take_time(
         exact = period is named[-1]
         if left == 1 or (exact and left < before):
             found.conditions.append(condition)
-            found.phrases.append((attribute, scene.filled(attribute.phrase, {"value": period.said})))
+            # Not `since on 3 March`: a preposition of the phrase's own takes the place of the day's.
+            said = period.said.removeprefix("on ") if _AFTER_WORD.search(attribute.phrase) else period.said
+            found.phrases.append((attribute, scene.filled(attribute.phrase, {"value": said})))
             if exact:
                 found.said.add(value)
             return True

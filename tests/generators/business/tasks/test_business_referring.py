@@ -47,6 +47,16 @@ def test_who_is_alone_with_a_name_is_called_by_it(desk: Scene) -> None:
     assert found.phrase == name
 
 
+def test_a_preposition_of_the_phrase_takes_the_place_of_the_days(desk: Scene) -> None:
+    sale = desk.entities["sale"]
+    when = next(one for one in sale.attributes if one.time)
+    since = when.model_copy(update={"phrase": "theirs since {value}"})
+    changed = sale.model_copy(update={"attributes": (since,), "look_up": ("list_sales", {"person": "7"})})
+    phrases = [found.phrase for key in keys(desk, "sale") if (found := refer(desk, changed, key, 2))]
+    assert any("since 2" in phrase or "since 1" in phrase for phrase in phrases)
+    assert not any("since on" in phrase for phrase in phrases)
+
+
 def test_a_thing_without_a_difference_is_not_referred_to(desk: Scene) -> None:
     same = "SELECT a.id FROM buyers a JOIN buyers b ON b.name = a.name AND b.city = a.city AND b.id <> a.id"
     twins = desk.reader.dressed(same)
