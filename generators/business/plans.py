@@ -14,7 +14,7 @@ from envsynth.generators.business.facts import find_path
 from envsynth.generators.business.referring import Referral, refer
 from envsynth.generators.business.scene import Scene, Values, braces
 from envsynth.generators.business.stage import Played, Stage
-from envsynth.models import ToolCall
+from envsynth.models import Table, ToolCall
 from envsynth.runtime.worlds.states import TableDiff
 
 LEVELS = (1, 2, 3, 4, 5)
@@ -179,7 +179,7 @@ class Planner:
             except Unfit as unfit:
                 self.thrown.append(unfit)
                 continue
-            if not any(_touch(found.change, other.change) for other in others):
+            if not any(_touch(found.change, other.change, self._scene.tables) for other in others):
                 return found
         return None
 
@@ -279,9 +279,25 @@ def _same_target(goal: Goal, values: Values, other: SubGoal) -> bool:
     return bool(mine & theirs)
 
 
-def _touch(one: Mapping[str, TableDiff], other: Mapping[str, TableDiff]) -> bool:
-    """Whether two changes concern one row."""
-    return any(_rows(one[table]) & _rows(other[table]) for table in one.keys() & other.keys())
+def _touch(one: Mapping[str, TableDiff], other: Mapping[str, TableDiff], tables: Mapping[str, Table]) -> bool:
+    """Whether two changes concern one row, or come out differently in the other order."""
+    common = one.keys() & other.keys()
+    if any(_rows(one[table]) & _rows(other[table]) for table in common):
+        return True
+    grown = {table for table in common if one[table].added and other[table].added}
+    return bool(grown & (_pointed_at(one, tables) | _pointed_at(other, tables)))
+
+
+def _pointed_at(change: Mapping[str, TableDiff], tables: Mapping[str, Table]) -> set[str]:
+    """Tables whose new rows are pointed at by others of the change: their numbers depend on what came before."""
+    found: set[str] = set()
+    for table, diff in change.items():
+        for column in tables[table].columns:
+            parent, _, key = column.references.partition(".")
+            new = {row.get(key) for row in change[parent].added} if parent in change else set()
+            if new & {row.get(column.name) for row in diff.added}:
+                found.add(parent)
+    return found
 
 
 def _rows(diff: TableDiff) -> set[tuple[JsonValue, ...]]:
