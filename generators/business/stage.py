@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -76,6 +77,11 @@ class Stage:
             return [one.id for one in self.world.invariants if database.rows(one.sql, where=one.id)]
         finally:
             database.close()
+
+    @cached_property
+    def broken(self) -> Sequence[str]:
+        """Invariants that do not hold before anybody has done anything; nothing can be planned in such a world."""
+        return self.violated(self.play(()))
 
     def grade(self, played: Played, verifier: Verifier) -> Grade:
         """The grade of a play."""

@@ -79,6 +79,8 @@ def write_task(scene: Scene, stage: Stage, wish: Wish, seed: str) -> Written:
     Raises:
         NoTask: none of `TRIES` plans did.
     """
+    if stage.broken:
+        raise NoTask(Unfit("broken_at_start", f"the untouched world violates {', '.join(stage.broken)}"), ())
     thrown: list[Unfit] = []
     for number in range(1, TRIES + 1):
         draw = f"{seed}/{number}"

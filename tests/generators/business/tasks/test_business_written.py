@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.stage import Stage
 from envsynth.generators.business.tasks import NoTask, Wish, Written, write_task
-from envsynth.models import Candidate, CriterionClass, ToolCall
+from envsynth.models import Candidate, CriterionClass, Invariant, ToolCall
 from envsynth.runtime.worlds.episode import WorldModel
 from envsynth.validators.world_adversary import WorldAdversary
 from envsynth.validators.world_execution import WorldExecution
@@ -107,6 +108,15 @@ def test_who_finds_nothing_says_why(desk: Scene, stage: Stage) -> None:
     with pytest.raises(NoTask) as none:
         write_task(desk, stage, Wish(4, 1, "counter", conversation=True), "none/1")
     assert none.value.last.reason == "nothing_to_ask"
+
+
+def test_a_world_that_breaks_its_own_rules_is_named_at_once(desk: Scene) -> None:
+    rule = Invariant(id="nobody_lives_here", sql="SELECT id FROM buyers")
+    broken = Scene(replace(desk.company, world=desk.world.model_copy(update={"invariants": (rule,)})))
+    stage = Stage.of(broken)
+    with pytest.raises(NoTask, match="broken_at_start: the untouched world violates nobody_lives_here"):
+        write_task(broken, stage, Wish(1, 0, "counter"), "broken")
+    stage.close()
 
 
 def test_uniqueness_travels_with_the_task(desk: Scene, written: Mapping[str, Written]) -> None:
