@@ -54,17 +54,24 @@ class Outcome(Model):
         """Why, in one line for people; empty for an admitted lead."""
         if self.task is not None:
             return ""
-        findings = [v.findings[0].message for v in self.verdicts if v.status is not VerdictStatus.PASS and v.findings]
-        return findings[0] if findings else self.dropped.detail if self.dropped is not None else self.trouble
+        stopped = self._stopped_by
+        if stopped is not None and stopped.findings:
+            return stopped.findings[0].message
+        return self.dropped.detail if self.dropped is not None else self.trouble
 
     @property
     def reason(self) -> str:
         """Short reason for the funnel; empty for an admitted lead."""
         if self.task is not None:
             return ""
-        for verdict in self.verdicts:
-            if verdict.status is not VerdictStatus.PASS:
-                return verdict.reason
+        if self._stopped_by is not None:
+            return self._stopped_by.reason
         if self.dropped is not None:
             return self.dropped.reason
         return "environment_error"
+
+    @property
+    def _stopped_by(self) -> Verdict | None:
+        """The verdict that ended the climb: what is skipped does not."""
+        climbs = (VerdictStatus.PASS, VerdictStatus.SKIP)
+        return next((verdict for verdict in self.verdicts if verdict.status not in climbs), None)
