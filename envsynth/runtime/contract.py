@@ -231,6 +231,9 @@ class Episode(Protocol):
     def malformed(self, text: str) -> ToolResult:
         """Record an action that is no tool call at all: the episode is over, and its gate is 0."""
 
+    def stop(self) -> ToolResult:
+        """End the episode as it stands: the agent has nothing more to do. The state is graded as it is."""
+
     def fork(self) -> Episode:
         """An independent copy, trace included."""
 

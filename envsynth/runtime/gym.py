@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import shared_memory
 
 from .contract import Episode, Grade, ToolResult
-from .gym_actions import Actions, TextActions, WideText
+from .gym_actions import STOP, Actions, TextActions, WideText
 from .observe import confine, render
 
 MAX_OBSERVATION = 100_000
@@ -89,10 +89,10 @@ def _write_shared_text(space: ObservedText, index: int, values: str, shared_memo
 class ToolEnv(gymnasium.Env[Observation, Any]):
     """An episode whose actions are tool calls.
 
-    An action is a JSON text `{"tool": name, "arguments": {...}}`, or what `actions` says. An observation is `text`
-    (what the tool answered; the instruction at first) and `turn` (calls made so far). The reward is 0 until the episode
-    is over, and then the grade's; the last `info["grade"]` has every component. An action that is no tool call ends the
-    episode with gate 0.
+    An action is a JSON text `{"tool": name, "arguments": {...}}`, or what `actions` says; the empty text stops, and what
+    was reached is graded. An observation is `text` (what the tool answered; the instruction at first) and `turn` (calls
+    made so far). The reward is 0 until the episode is over, and then the grade's; the last `info["grade"]` has every
+    component. Any other action that is no tool call ends the episode with gate 0.
 
     A pickled or copied environment has no episode: reset it first.
 
@@ -150,16 +150,18 @@ class ToolEnv(gymnasium.Env[Observation, Any]):
         return self._observe(instruction), {"task_id": self.task_id, "tools": json.loads(self._tools)}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Make one tool call; `truncated` when the budget of calls is overdrawn."""
+        """Make one tool call, or stop; `truncated` when the budget of calls is overdrawn."""
         if self._episode is None or self._done:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset first")
         call = self._actions.parse(action)
         if isinstance(call, str):
             result = self._episode.malformed(action if isinstance(action, str) else repr(action)[:MAX_OBSERVATION])
             result = result._replace(error=f"{result.error}: {call}")
+        elif call == STOP:
+            result = self._episode.stop()
         else:
             result = self._episode.call(call["tool"], call["arguments"])
-        self._turn += 1
+        self._turn += call != STOP
         self._done = result.done
         info = self._info(result)
         truncated = result.done and self._turn > self._max_turns

@@ -47,6 +47,10 @@ def _tables() -> Mapping[str, Any]:
     return vars(spaces.Text(1, min_length=0, charset=character_set()))
 
 
+STOP: JSON = {"stop": True}
+"""What `Actions.parse` gives for the action of an agent that has nothing more to do."""
+
+
 class Actions(Protocol):
     """How actions are spelt."""
 
@@ -54,18 +58,18 @@ class Actions(Protocol):
     """What an agent may choose from."""
 
     def parse(self, action: Any) -> JSON:
-        """The call of an action, as `{"tool": …, "arguments": …}`, or a text saying why it is none."""
+        """The call of an action, as `{"tool": …, "arguments": …}`; `STOP`; or a text saying why it is neither."""
 
 
 class TextActions:
-    """A JSON text `{"tool": name, "arguments": {...}}`."""
+    """A JSON text `{"tool": name, "arguments": {...}}`; the empty text stops."""
 
     def __init__(self) -> None:
         self.space: Space[Any] = WideText.of(0, MAX_ACTION)
 
     def parse(self, action: Any) -> JSON:
         """As `Actions.parse`."""
-        return parse_action(action)
+        return STOP if action == "" else parse_action(action)
 
 
 class Slot(NamedTuple):
@@ -77,12 +81,12 @@ class Slot(NamedTuple):
 
 
 class StructuredActions:
-    """The number of a tool, and a value for each of its parameters.
+    """The number of a tool, and a value for each of its parameters; one number more, with no values, stops.
 
-    `OneOf` the tools, in their order, of a `Dict` over the parameters: an enumeration is `Discrete` over its values in
-    their order, true or false `Discrete(2)`, a whole number with both bounds `Discrete`, another number `Box`, a text
-    `Text`. A parameter that may be left out is `OneOf` `Discrete(1)` (left out) and its space; its name may also be
-    missing.
+    `OneOf` the tools, in their order, of a `Dict` over the parameters, and an empty `Dict`: an enumeration is `Discrete`
+    over its values in their order, true or false `Discrete(2)`, a whole number with both bounds `Discrete`, another
+    number `Box`, a text `Text`. A parameter that may be left out is `OneOf` `Discrete(1)` (left out) and its space; its
+    name may also be missing.
     """
 
     def __init__(self, tools: Sequence[JSON]) -> None:
@@ -94,7 +98,7 @@ class StructuredActions:
         self.tools = tuple(str(tool["name"]) for tool in tools)
         self._slots = [_slots(tool["parameters"]) for tool in tools]
         self.space: Space[Any] = spaces.OneOf(
-            [spaces.Dict({name: slot.space for name, slot in slots.items()}) for slots in self._slots]
+            [spaces.Dict({name: slot.space for name, slot in slots.items()}) for slots in (*self._slots, {})]
         )
 
     def parse(self, action: Any) -> JSON:
@@ -102,6 +106,8 @@ class StructuredActions:
         if not isinstance(action, tuple | list) or len(action) != 2:
             return "it is not a pair of a tool's number and its arguments"
         number, given = action
+        if _is_whole(number) and number == len(self.tools):
+            return STOP
         if not _is_whole(number) or not 0 <= number < len(self.tools):
             return f"there is no tool number {number!r:.40}; there are {len(self.tools)}"
         slots = self._slots[number]

@@ -209,6 +209,11 @@ class WorkspaceEpisode:
             return self._record("", {"text": text}, Answer(None, "the action is not a tool call"))
         return ToolResult(False, None, "the episode is over", True)
 
+    def stop(self) -> ToolResult:
+        """End the episode as it stands; the files are graded as they are."""
+        self._transcript.done = True
+        return ToolResult(True, {"stopped": True}, "", True)
+
     def fork(self) -> WorkspaceEpisode:
         """An independent copy, trace included."""
         twin = WorkspaceEpisode(self.task, self._backend, scratch=self._scratch)

@@ -56,7 +56,7 @@ class Stage:
 
     def look(self, image: bytes, calls: Iterable[ToolCall]) -> list[ToolResult]:
         """The answers to calls in a state, which is not changed by this."""
-        self._episode.restore(WorldSnapshot(image, Transcript()))
+        self._episode.restore(WorldSnapshot(self._episode.task.id, image, Transcript()))
         return [self._episode.call(call.tool, dict(call.arguments)) for call in calls]
 
     def changes(self, played: Played) -> dict[str, TableDiff]:

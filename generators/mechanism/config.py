@@ -14,6 +14,8 @@ from envsynth.models import Model, Source
 
 DEFAULT_LIMIT = 30
 """Tasks of one source that names no limit."""
+MAX_LIMIT = 100_000
+"""Tasks of one source: all of them are planned before the first is worked on."""
 
 
 class Settings(Model):
@@ -71,4 +73,6 @@ def read_settings(source: Source) -> Settings:
     for skin in settings.skins:
         if skin not in known:
             raise ConfigError(f"{name} has no skin {skin!r}", where=where, next_step=f"use one of {', '.join(known)}")
+    if (source.options.limit or 0) > MAX_LIMIT:
+        raise ConfigError(f"limit={source.options.limit} is more than {MAX_LIMIT}", where=where, next_step="use seeds")
     return settings if settings.skins else settings.model_copy(update={"skins": known})

@@ -44,6 +44,9 @@ class FakeEpisode:
     def malformed(self, text: str) -> ToolResult:
         return ToolResult(False, None, "the action is not a tool call", True)
 
+    def stop(self) -> ToolResult:
+        return ToolResult(True, {"stopped": True}, "", True)
+
     def grade(self) -> Grade:
         self._fail_at("grade")
         return Grade(1.0, 1.0, None, 1.0, {"a": True}, {}, {}, {})
@@ -104,7 +107,7 @@ def test_an_environments_failure_is_raised_and_never_a_reward(broken: str) -> No
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "not JSON"), ("{", "not JSON"), ("[" * 100_000, "not JSON"), ('{"tool": NaN}', "not JSON"),
+        (" ", "not JSON"), ("{", "not JSON"), ("[" * 100_000, "not JSON"), ('{"tool": NaN}', "not JSON"),
         ("9" * 5000, "not JSON"), ("[]", "not an object"), ('{"tool": 1}', "not an object"),
         ('{"tool": "a", "arguments": []}', "no object"), ('{"tool": "a", "extra": 1}', "other fields"),
         (" " * (MAX_ACTION + 1), "longer than"), (None, "not a text"),
@@ -118,6 +121,13 @@ def test_what_is_no_tool_call_ends_the_episode(text: str, why: str) -> None:
     assert terminated
     assert why in info["error"]
     assert why in observation["text"]
+
+
+def test_the_empty_text_stops_and_is_no_turn() -> None:
+    env = fake_env()
+    env.reset()
+    observation, reward, terminated, truncated, _ = env.step("")
+    assert (observation["turn"], reward, terminated, truncated) == (0, 1.0, True, False)
 
 
 def test_arguments_may_be_left_out() -> None:

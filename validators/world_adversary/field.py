@@ -100,7 +100,7 @@ class Field:
     def _hash(self, image: bytes) -> str:
         twin = WorldEpisode(self._task)
         try:
-            twin.restore(WorldSnapshot(image, Transcript()))
+            twin.restore(WorldSnapshot(twin.task.id, image, Transcript()))
             return twin.state_hash()
         finally:
             twin.close()

@@ -80,7 +80,7 @@ class _Reader:
 
     def at(self, image: bytes) -> _Reader:
         """The same, in another state."""
-        self._episode.restore(WorldSnapshot(image, Transcript()))
+        self._episode.restore(WorldSnapshot(self._episode.task.id, image, Transcript()))
         return self
 
     def __call__(self, tool: str, **arguments: JSON) -> JSON:

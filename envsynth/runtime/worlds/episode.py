@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, wraps
+from threading import RLock
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ...errors import SandboxError, boundary
 from ..arguments import recordable
@@ -131,21 +132,40 @@ class Transcript:
 class WorldSnapshot(NamedTuple):
     """A frozen state of an episode; good for any episode of the same task."""
 
+    task: str
+    """The task's id."""
     image: bytes
     transcript: Transcript
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _alone(method: Callable[Concatenate[WorldEpisode, _P], _R]) -> Callable[Concatenate[WorldEpisode, _P], _R]:
+    """One thread at a time: two in one connection of SQLite would end the process."""
+
+    @wraps(method)
+    def locked(self: WorldEpisode, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return locked
+
+
 class WorldEpisode:
-    """One run of a task in a world; implements `contract.Episode`. One thread at a time."""
+    """One run of a task in a world; implements `contract.Episode`. Threads that share one take turns."""
 
     def __init__(self, task: WorldTask) -> None:
         self.task = task
+        self._lock = RLock()
         self._connection: Connection | None = None
         self._transcript = Transcript()
         self._kept = 0
         """Calls of the transcript that a rollback of the connection does not undo."""
         self._now = task.model.clock
 
+    @_alone
     def reset(self, seed: int = 0) -> str:
         """Start afresh; returns the instruction. Every draw is on the world's tape, so every seed is the same."""
         image = self.task.model.image
@@ -165,6 +185,7 @@ class WorldEpisode:
         """Calls that the episode may have; one more ends it with gate 0."""
         return self.task.turns
 
+    @_alone
     def call(self, tool: str, arguments: JSON) -> ToolResult:
         """One tool call; a mistake in it is a result, and leaves the state as it was."""
         transcript, task = self._transcript, self.task
@@ -189,6 +210,7 @@ class WorldEpisode:
             self._succeeded(known, values)
         return self._record(tool, values, called, 0.0 if called.error else known.cost)
 
+    @_alone
     def malformed(self, text: str) -> ToolResult:
         """Record an action that is no tool call at all: the episode is over, and its gate is 0."""
         if self._transcript.done:
@@ -196,27 +218,43 @@ class WorldEpisode:
         self._transcript.done, self._transcript.valid = True, False
         return self._refuse("", {"text": text}, "the action is not a tool call")
 
+    def stop(self) -> ToolResult:
+        """End the episode as it stands; the state is graded as it is."""
+        self._transcript.done = True
+        return ToolResult(True, {"stopped": True}, "", True)
+
     def fork(self) -> WorldEpisode:
         """An independent copy, trace included."""
         twin = WorldEpisode(self.task)
         twin.restore(self.snapshot())
         return twin
 
+    @_alone
     def snapshot(self) -> WorldSnapshot:
         """Freeze state and trace."""
-        return WorldSnapshot(self._open().image(), self._transcript.copy())
+        return WorldSnapshot(self.task.id, self._open().image(), self._transcript.copy())
 
+    @_alone
     def restore(self, snapshot: object) -> None:
-        """Go back to a snapshot of this task."""
+        """Go back to a snapshot of this task.
+
+        Raises:
+            TypeError: it is none.
+            ValueError: it is one of another task.
+        """
         if not isinstance(snapshot, WorldSnapshot):
             raise TypeError("not a snapshot of a world's episode")
+        if snapshot.task != self.task.id:
+            raise ValueError(f"a snapshot of {snapshot.task} in an episode of {self.task.id}")
         self._load(snapshot.image)
         self._begin(snapshot.transcript.copy())
 
+    @_alone
     def image(self) -> bytes:
         """The present state, as bytes: equal ones mean equal states, but not the other way round."""
         return self._open().image()
 
+    @_alone
     def state_hash(self) -> str:
         """sha256 of the rows that count, independent of their order and of how they came about."""
         connection = self._open()
@@ -234,6 +272,7 @@ class WorldEpisode:
         """Whether the episode has ended."""
         return self._transcript.done
 
+    @_alone
     def ending(self) -> Ending:
         """What grading sees of the present state."""
         rows = [
@@ -243,6 +282,7 @@ class WorldEpisode:
         model = self.task.model
         return Ending(model.document, model.image, self._open().image(), rows, self._transcript.answer)
 
+    @_alone
     def grade(self) -> Grade:
         """Grade the present state on a copy; the episode is not changed.
 
@@ -256,6 +296,7 @@ class WorldEpisode:
         with boundary(SandboxError, "the episode cannot be graded", where=self.task.id):
             return judge(self.ending(), self.task.verifier, conditions, where=self.task.id)
 
+    @_alone
     def close(self) -> None:
         """Free everything; safe to call twice."""
         connection, self._connection = self._connection, None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import tiny_worlds
 import worldkit
 
 from envsynth.errors import SandboxError
@@ -460,3 +462,39 @@ def test_an_episode_that_is_not_open_says_so_and_is_closed_twice() -> None:
         episode.call("wait", {})
     episode.reset()
     assert episode.call("wait", {}).ok
+
+
+def test_threads_that_share_an_episode_take_turns() -> None:
+    episode = worldkit.episode_of()
+    episode.reset()
+
+    def play(number: int) -> None:
+        for turn in range(40):
+            if turn % 20 == 19:
+                episode.reset()
+            episode.call("order", {"item": "lamp", "amount": 1 + number % 2})
+            episode.call("look", {})
+            if turn % 15 == 7:
+                episode.state_hash()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(play, range(4)))
+    episode.reset()
+    assert state(episode, "SELECT money FROM state") == [(100,)]
+
+
+def test_an_agent_may_stop_and_what_it_reached_is_graded() -> None:
+    episode = tiny_worlds.episode_of("two-armed")
+    episode.reset()
+    episode.call("pull", {"arm": 1})
+    assert episode.stop().done
+    assert episode.grade().gate == 1
+    assert not episode.call("view", {}).ok
+
+
+def test_a_snapshot_of_another_task_is_refused() -> None:
+    episode, other = tiny_worlds.episode_of("returns-desk-refuse"), tiny_worlds.episode_of("returns-desk-refund")
+    episode.reset()
+    other.reset()
+    with pytest.raises(ValueError, match="a snapshot of"):
+        other.restore(episode.snapshot())
