@@ -7,8 +7,8 @@ writes the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
@@ -229,8 +229,6 @@ class Industry(Model):
     """Goals by process; `scenario:industry/process` makes tasks of these only."""
 
 
-class Author(Model):
-    """What made a document, for provenance."""
-
-    kind: Literal["blueprint", "model"] = "blueprint"
-    name: str = "blueprint"
+def parts_of(services: Sequence[Service], industry: Industry) -> tuple[Service | Rule, ...]:
+    """Everything of a company that has settings and goals: its services and its rules."""
+    return (*services, *industry.rules)

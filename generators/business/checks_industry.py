@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from envsynth.generators.business import manual
-from envsynth.generators.business.blueprint import Goal, Industry, Rule, Service
+from envsynth.generators.business.blueprint import Goal, Industry, Rule, Service, parts_of
 from envsynth.generators.business.checks_goal import Surroundings, goal_faults, steps_of
 from envsynth.generators.business.checks_names import name_faults, value_faults
 from envsynth.generators.business.checks_texts import Texts, goal_texts, service_texts
@@ -77,7 +77,7 @@ def _twice(services: Sequence[Service], where: str) -> Iterator[Fault]:
 
 def _word_faults(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
     """Braces that nothing fills."""
-    settings = {key for one in (*services, *industry.rules) for key in one.settings}
+    settings = {key for one in parts_of(services, industry) for key in one.settings}
     known = BUILT_IN | settings | industry.words.keys() | industry.values.keys()
     missing: dict[str, str] = {}
     for service in services:
@@ -132,7 +132,7 @@ def _list_faults(library: Library, industry: Industry, services: Sequence[Servic
 
 
 def _override_faults(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
-    settings = {key for one in (*services, *industry.rules) for key in one.settings}
+    settings = {key for one in parts_of(services, industry) for key in one.settings}
     filled = {table for service in services for table in service.rows}
     for kind, known in (("settings", settings), ("counts", filled)):
         for key in getattr(industry, kind).keys() - known:
@@ -149,7 +149,7 @@ def _scope(industry: Industry, services: Sequence[Service], prepared: Prepared) 
         entities={entity.id: entity for one in services for entity in one.entities},
         tables={table.name: table for one in services for table in one.tables},
         pages=frozenset(page.page for page in pages),
-        settings=tuple(key for one in (*services, *industry.rules) for key in one.settings),
+        settings=tuple(key for one in parts_of(services, industry) for key in one.settings),
         prepared=prepared,
     )  # fmt: skip
 
@@ -197,7 +197,7 @@ def _rule_sql_faults(rule: Rule, scope: Surroundings, services: Mapping[str, Ser
 
 
 def _process_faults(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
-    goals: dict[str, Goal] = {goal.id: goal for one in (*services, *industry.rules) for goal in one.goals}
+    goals: dict[str, Goal] = {goal.id: goal for one in parts_of(services, industry) for goal in one.goals}
     if not industry.processes:
         yield Fault(library.place("industry", industry.industry, "processes"), "it has no process")
     for process, names in industry.processes.items():
@@ -211,7 +211,7 @@ def _process_faults(library: Library, industry: Industry, services: Sequence[Ser
 
 def _unused_tools(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
     """Tools that no goal calls and nothing is looked up with."""
-    goals = [goal for one in (*services, *industry.rules) for goal in one.goals]
+    goals = [goal for one in parts_of(services, industry) for goal in one.goals]
     used = {step.tool for goal in goals for _, step in steps_of(goal)}
     used |= {entity.look_up[0] for service in services for entity in service.entities}
     for service in services:

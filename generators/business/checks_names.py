@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from envsynth.generators.business import manual
-from envsynth.generators.business.blueprint import Industry, Service
+from envsynth.generators.business.blueprint import Industry, Service, parts_of
 from envsynth.generators.business.load import Library
 from envsynth.generators.business.prepared import Prepared
 from envsynth.generators.business.words import TRIVIAL, as_names
@@ -36,7 +36,7 @@ def name_faults(
     for word, place in used.items():
         if word not in names and word not in TRIVIAL:
             yield Fault(where, f"no name for {word}, which {place} has")
-    known = used.keys() | {key for one in (*services, *industry.rules) for key in one.settings} | TRIVIAL
+    known = used.keys() | {key for one in parts_of(services, industry) for key in one.settings} | TRIVIAL
     aliases = _words(services, industry)
     for word, own in names.items():
         spot = library.place("industry", industry.industry, "names", word)

@@ -203,9 +203,7 @@ def _preparing(service: Service) -> Iterator[tuple[tuple[str | int, ...], str, s
                 yield ("rows", table, "columns", column), f"{table}.{column}", statement
 
 
-def tool_faults(
-    tool: Tool, prepared: Prepared, settings: Sequence[str]
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def tool_faults(tool: Tool, prepared: Prepared, settings: Sequence[str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """What is wrong with a tool's SQL: where in its document, and what."""
     outer = [parameter.name for parameter in tool.parameters]
     inner = [*outer, "position", *(field.name for field in tool.each.fields)] if tool.each else outer
@@ -219,9 +217,7 @@ def tool_faults(
         yield ("result",), f"result: {fault}"
 
 
-def _goal_faults(
-    library: Library, service: Service, around: Sequence[Service], prepared: Prepared
-) -> Iterator[Fault]:
+def _goal_faults(library: Library, service: Service, around: Sequence[Service], prepared: Prepared) -> Iterator[Fault]:
     pages = [manual.Page(one.service, one.title, "") for one in around]
     scope = Surroundings(
         tools={tool.name: tool for one in around for tool in one.tools} | {t.name: t for t in manual.tools(pages)},

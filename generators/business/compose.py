@@ -239,9 +239,7 @@ def _renamed(neutral: World, own: Renamer, country: Country, name: str) -> World
     return rename_world(world, wording, name)
 
 
-def _goals(
-    services: Sequence[Service], rules: Sequence[Rule], where: str
-) -> tuple[dict[str, Goal], dict[str, str]]:
+def _goals(services: Sequence[Service], rules: Sequence[Rule], where: str) -> tuple[dict[str, Goal], dict[str, str]]:
     pairs = [(service.service, goal) for service in services for goal in service.goals]
     pairs += [(rule.id, goal) for rule in rules for goal in rule.goals]
     _once("goal", (goal.id for _, goal in pairs), where)

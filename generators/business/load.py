@@ -203,5 +203,3 @@ def _unknown(kind: str, name: str, known: Sequence[str], where: str, owner: str 
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     right = " or ".join(close) if close else f"one of {', '.join(known)}" if known else "none: there are no others"
     return ConfigError(f"there is no {kind} {name!r}{owner}", where=where, next_step=f"use {right}")
-
-

@@ -64,9 +64,7 @@ class Panel(NamedTuple):
     """Wrong ones that change the state as the reference does; left out."""
 
 
-def grade_panel(
-    scene: Scene, stage: Stage, plan: Plan, verifier: Verifier, more: Sequence[Line] = ()
-) -> Panel:
+def grade_panel(scene: Scene, stage: Stage, plan: Plan, verifier: Verifier, more: Sequence[Line] = ()) -> Panel:
     """Make every trajectory of a plan, play and grade it, and leave out what is proved to come to the same.
 
     Args:

@@ -47,4 +47,3 @@ def _of_rules(kind: str, name: str, rest: tuple[str | int, ...], company: Compan
         if kind == "goal" and name in goals:
             return *spot, ("rules", number, "goals", goals.index(name))
     return None
-

@@ -177,9 +177,7 @@ def _take(scene: Scene, found: _Described, attribute: Attribute, vagueness: int,
     return True
 
 
-def _take_time(
-    scene: Scene, found: _Described, attribute: Attribute, where: tuple[str, str], *, vague: bool
-) -> bool:
+def _take_time(scene: Scene, found: _Described, attribute: Attribute, where: tuple[str, str], *, vague: bool) -> bool:
     """The vaguest time that leaves nothing else, or else the day itself where that rules something out."""
     place, value = where
     named = speech.periods(value, scene.today)
@@ -263,4 +261,3 @@ def _look_up_value(scene: Scene, found: _Described, text: str) -> JsonValue:
         value = found.row.get(scene.rename(own[1]))
         return value if value in found.said else None
     return text
-

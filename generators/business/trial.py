@@ -44,7 +44,6 @@ class Played(NamedTuple):
     violated: frozenset[str]
     """Ids of invariants that held at the start."""
 
-
     @property
     def clean(self) -> bool:
         """Whether nothing was refused and no invariant violated."""
@@ -99,9 +98,7 @@ class Trial:
         database = WorldDatabase(self._episode.ending())
         try:
             database.seal()
-            return frozenset(
-                one.id for one in self.company.neutral.invariants if database.rows(one.sql, where=one.id)
-            )
+            return frozenset(one.id for one in self.company.neutral.invariants if database.rows(one.sql, where=one.id))
         finally:
             database.close()
 

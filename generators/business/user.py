@@ -100,9 +100,7 @@ def _matter(scene: Scene, part: SubGoal) -> str:
     """
     named = [name for name in braces(part.wording) if name in part.values]
     if all(name in part.referrals for name in named):
-        nouns = {
-            name: f"a {scene.filled(scene.entities[entity].noun, {})}" for name, entity in part.goal.about.items()
-        }
+        nouns = {name: f"a {scene.filled(scene.entities[entity].noun, {})}" for name, entity in part.goal.about.items()}
         text = articled(scene.filled(part.wording, nouns))
         return re.sub(r"(^|[.!?] )([a-z])", lambda found: found[1] + found[2].upper(), text)
     if part.goal.refuses:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 
-CHANCES = tuple(range(10, 100, 10))
-"""What a customer's daily chance may be, in percent; each equally likely to an uninformed player."""
 _CLOSE = 1e-9
 """Costs that differ by less are equal; then nothing is ordered."""
 _NEVER = -1000
@@ -43,6 +41,8 @@ class Stock:
     """Cost of a piece owed at the end of a day."""
     rush: int
     """Further cost of a piece owed at the end of the last day."""
+    chances: tuple[int, ...]
+    """What a customer's daily chance may be, in percent; each equally likely."""
 
     @property
     def floor(self) -> int:
@@ -117,19 +117,19 @@ def _ordered(stock: Stock, then: Sequence[float]) -> tuple[_Value, tuple[int, in
 
 
 @lru_cache(maxsize=4096)
-def _posterior(customers: int, days: int, seen: int) -> tuple[float, ...]:
-    """Chances of the laws after `seen` units in `days` days."""
-    likelihoods = [(c / 100) ** seen * (1 - c / 100) ** (customers * days - seen) for c in CHANCES]
+def _posterior(chances: tuple[int, ...], trials: int, seen: int) -> tuple[float, ...]:
+    """Chances of the laws after `seen` units in `trials` customers' days."""
+    likelihoods = [(c / 100) ** seen * (1 - c / 100) ** (trials - seen) for c in chances]
     return tuple(one / sum(likelihoods) for one in likelihoods)
 
 
 @lru_cache(maxsize=4096)
-def _predicted(customers: int, days: int, seen: int, ahead: int) -> tuple[float, ...]:
-    """Chances of the units of the next `ahead` days together."""
-    laws = [odds(customers * ahead, chance) for chance in CHANCES]
+def _predicted(chances: tuple[int, ...], trials: int, seen: int, ahead: int) -> tuple[float, ...]:
+    """Chances of the units of the next `ahead` customers' days together."""
+    laws = [odds(ahead, chance) for chance in chances]
     return tuple(
-        sum(weight * law[wanted] for weight, law in zip(_posterior(customers, days, seen), laws, strict=True))
-        for wanted in range(customers * ahead + 1)
+        sum(weight * law[wanted] for weight, law in zip(_posterior(chances, trials, seen), laws, strict=True))
+        for wanted in range(ahead + 1)
     )
 
 
@@ -145,8 +145,8 @@ def _bayes_rules(stock: Stock) -> list[list[tuple[int, int]]]:
         charges = [float(stock.charge(day + stock.delay, level)) for level in range(floor - below, stock.room + 1)]
         found, current = [], []
         for seen in range(stock.customers * day + 1):
-            window = _predicted(stock.customers, day, seen, stock.delay + 1)
-            one = _predicted(stock.customers, day, seen, 1)
+            window = _predicted(stock.chances, stock.customers * day, seen, below)
+            one = _predicted(stock.chances, stock.customers * day, seen, stock.customers)
             then = [0.0] * positions
             for wanted, share in enumerate(window):
                 then = [a + share * b for a, b in zip(then, charges[below - wanted :], strict=False)]

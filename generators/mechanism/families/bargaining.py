@@ -220,7 +220,8 @@ class BargainingFamily(Family[Bargaining, Breaks]):
         )  # fmt: skip
         facts: dict[str, Fact] = {
             "rounds": terms.rounds, "parties_count": len(terms.buyers), "styles_count": len(terms.styles),
-            "step": terms.step * unit, "grain": unit, "limits_count": len(terms.buyers[0].limits), "dearest": _dearest(parameters),
+            "step": terms.step * unit, "grain": unit, "limits_count": len(terms.buyers[0].limits),
+            "dearest": _dearest(parameters),
             "hold_out": str(terms.out_of_reach * unit),
             "manners_grid": Grid(("talks", *(f"manner {n}, %" for n in range(1, len(terms.styles) + 1))), manners),
             "parties_grid": Grid(("party", "cost", "opening bid", "claimed", "possible limits", "breaks"), parties),

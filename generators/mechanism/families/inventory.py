@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 from random import Random
+from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from envsynth.generators.mechanism.contract import Fact, Family, Grid, Look, Player, Policy, Presentation
 from envsynth.generators.mechanism.families._inventory_solver import (
-    CHANCES,
+    Rules,
     Stock,
     base_stock,
     bayes_target,
@@ -30,19 +31,20 @@ class _Size(NamedTuple):
     days: int
     customers: int
     delay: int
-    off: int
-    """Least difference between the forecast chance and the true one, in percent."""
 
 
-_SIZES = {
-    1: _Size(8, 3, 0, 20),
-    2: _Size(9, 4, 1, 20),
-    3: _Size(11, 4, 1, 30),
-    4: _Size(12, 5, 2, 30),
-    5: _Size(14, 5, 2, 40),
-}
-_TIGHT = (0.25, 0.75)
+_SIZES = {1: _Size(8, 3, 1), 2: _Size(9, 4, 1), 3: _Size(10, 5, 1), 4: _Size(11, 5, 2), 5: _Size(13, 6, 2)}
+_CHANCES = ((20, 70, 90), (20, 30, 80, 90), (20, 30, 70, 80))
+"""What the true chance may be, in percent: on both sides of any claim, and far apart."""
+_CLAIMS = (40, 50, 60)
+_HALF = 50
+"""Never the true chance; what a player assumes who knows how chances are drawn, and does not look."""
+_GUESSES = (30, 40, _HALF, 60, 80)
+"""Chances that such a player may assume, in percent."""
+_TIGHT = (0.25, 0.8)
 """Where a draw's default must lie in expectation, so that what one tape realises lies in the band as a rule."""
+_GUESSED = 0.72
+"""Most of the way from the default to the optimum that one guess may bring on average over the chances."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Inventory:
         """Daily demand by the forecast, rounded; at least one."""
         return max(1, round(self.stock.customers * self.claim / 100))
 
+    @property
+    def enough(self) -> int:
+        """What will be asked for by the forecast until an order of today has served its first day."""
+        return min(self.stock.room, self.claimed * (self.stock.delay + 1))
+
 
 @dataclass(frozen=True)
 class Demands:
@@ -72,12 +79,14 @@ class Demands:
 class InventoryFamily(Family[Inventory, Demands]):
     """Periodic review with fixed cost, lead time and backlog over a finite horizon.
 
-    `bayes` is exact: the prior is uniform over nine chances (10 % to 90 %), demand is seen in full because it waits,
-    so the belief is (days, units asked for) and the programme runs over day, inventory position and that count.
+    The true chance is drawn evenly from three or four that everybody is told, whatever is forecast, after all else has
+    been drawn so that each of them would do. `bayes` is exact: the prior is that law, demand is seen in full because
+    it waits, so the belief is (days, units asked for) and the programme runs over day, inventory position and that
+    count.
     """
 
     name: ClassVar[str] = "inventory"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Stock control with fixed order cost and lead time"
     kin: ClassVar[str] = "control"
     band: ClassVar[tuple[float, float]] = (0.15, 0.85)
@@ -88,19 +97,18 @@ class InventoryFamily(Family[Inventory, Demands]):
     )
 
     def sample(self, level: int, rng: Random, unit: int) -> Inventory:
-        """Drawn again until the default is worth beating and not hopeless."""
+        """All but the true chance is drawn again until no guess is good for every chance, and the default for none."""
         size = _SIZES[level]
         while True:
-            cost = rng.randint(2, 5)
+            cost = rng.randint(1, 3)
             stock = Stock(
                 days=size.days, customers=size.customers, delay=size.delay, room=6 * size.customers,
-                start=rng.randint(1, size.customers), fixed=rng.randint(6, 18), cost=cost, hold=1,
-                wait=rng.randint(2, 4), rush=cost + rng.randint(3, 8),
+                start=rng.randint(1, size.customers), fixed=rng.randint(2, 8), cost=cost, hold=rng.randint(1, 2),
+                wait=rng.randint(2, 5), rush=cost + rng.randint(4, 12), chances=rng.choice(_CHANCES),
             )  # fmt: skip
-            chance, claim = rng.choice(CHANCES), rng.choice(CHANCES)
-            drawn = Inventory(stock, chance, claim, unit)
-            if abs(chance - claim) >= size.off and _TIGHT[0] <= _default_share(drawn) <= _TIGHT[1]:
-                return drawn
+            claim = rng.choice(_CLAIMS)
+            if _is_fair([Inventory(stock, chance, claim, unit) for chance in stock.chances]):
+                return Inventory(stock, rng.choice(stock.chances), claim, unit)
 
     def tape(self, parameters: Inventory, rng: Random) -> Demands:
         """One draw a customer and day."""
@@ -146,7 +154,7 @@ class InventoryFamily(Family[Inventory, Demands]):
         )
 
     def policies(self, parameters: Inventory, presentation: Presentation) -> Mapping[str, Policy]:
-        """The oracle keeps to its (s, S) of each day; the default orders the forecast every day."""
+        """The oracle keeps to its (s, S) of each day; the default orders by the forecast every day."""
         stock = parameters.stock
         found = {
             "oracle": _thresholds(stock, base_stock(stock, parameters.chance), presentation),
@@ -157,7 +165,7 @@ class InventoryFamily(Family[Inventory, Demands]):
         return found
 
     def attacks(self, parameters: Inventory, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Order without looking: the forecast for all days at once, the most, far too little, nothing, hoards."""
+        """Order without looking: all days' forecast at once, the most, too little, nothing, hoards; as for 50 %."""
         stock = parameters.stock
         days, room = stock.days, stock.room
         always, hoard = [(room - 1, room)] * days, [(room // 2, room)] * days
@@ -171,6 +179,7 @@ class InventoryFamily(Family[Inventory, Demands]):
             "hand_to_mouth": _thresholds(stock, [(0, 1)] * days, presentation),
             "clock_only": _thresholds(stock, [(_NEVER, 1)] * days, presentation),
             "late": _thresholds(stock, late, presentation),
+            "half": _thresholds(stock, base_stock(stock, _HALF), presentation),
         }
 
     def solved(self, parameters: Inventory, tape: Demands) -> float:
@@ -194,6 +203,7 @@ class InventoryFamily(Family[Inventory, Demands]):
             "room": stock.room, "fixed": stock.fixed * unit, "cost": stock.cost * unit, "hold": stock.hold * unit,
             "wait": stock.wait * unit, "rush": stock.rush * unit, "claim": parameters.claim,
             "claimed": parameters.claimed, "arrival": _arrival(stock.delay),
+            "chances": ", ".join(map(str, stock.chances[:-1])) + f" or {stock.chances[-1]}",
         }  # fmt: skip
         if presentation is Presentation.WRITTEN:
             facts["chance"] = parameters.chance
@@ -217,27 +227,35 @@ def _odds(customers: int, chance: int) -> tuple[tuple[int, str], ...]:
     return tuple((wanted, f"{odd:.5f}") for wanted, odd in enumerate(odds))
 
 
-@lru_cache(maxsize=256)
-def _cached_costs(stock: Stock, chance: int, claimed: int, bayes: bool) -> Mapping[str, float]:
-    rules = base_stock(stock, chance)
+Target = Callable[[int, int, int], int]
+"""Position to order up to, from day, position and units seen."""
 
-    def oracle(day: int, position: int, seen: int) -> int:
+
+def _kept(rules: Rules) -> Target:
+    """The target of (s, S) rules."""
+
+    def target(day: int, position: int, seen: int) -> int:
         low, high = rules[day]
-        return high if position <= low else position
+        return max(position, high) if position <= low else position
+
+    return target
+
+
+@lru_cache(maxsize=256)
+def _costs(parameters: Inventory, *, bayes: bool) -> Mapping[str, float]:
+    stock, chance, claimed = parameters.stock, parameters.chance, parameters.claimed
 
     def default(day: int, position: int, seen: int) -> int:
-        return min(position + claimed, stock.room) if day < stock.days - stock.delay else position
+        if day >= stock.days - stock.delay:
+            return position
+        return max(position, min(position + claimed, parameters.enough))
 
-    policies: dict[str, Callable[[int, int, int], int]] = {
-        "oracle": oracle, "default": default, "idle": lambda day, position, seen: position,
+    policies: dict[str, Target] = {
+        "oracle": _kept(base_stock(stock, chance)), "default": default, "idle": lambda day, position, seen: position,
     }  # fmt: skip
     if bayes:
         policies["bayes"] = lambda day, position, seen: bayes_target(stock, day, position, seen)
     return {name: expected_cost(stock, chance, policy, counts=name == "bayes") for name, policy in policies.items()}
-
-
-def _costs(parameters: Inventory, *, bayes: bool) -> Mapping[str, float]:
-    return _cached_costs(parameters.stock, parameters.chance, parameters.claimed, bayes)
 
 
 def _default_share(parameters: Inventory) -> float:
@@ -245,6 +263,20 @@ def _default_share(parameters: Inventory) -> float:
     if costs["idle"] - costs["oracle"] < 0.2 * costs["idle"]:
         return 0.0
     return (costs["idle"] - costs["default"]) / (costs["idle"] - costs["oracle"])
+
+
+def guess_score(parameters: Inventory, guess: int, reference: str) -> float:
+    """Expected place, between default (0) and reference (1), of the best rules for a guessed chance, in percent."""
+    costs = _costs(parameters, bayes=reference == "bayes")
+    cost = expected_cost(parameters.stock, parameters.chance, _kept(base_stock(parameters.stock, guess)))
+    return min(1.0, max(0.0, (costs["default"] - cost) / (costs["default"] - costs[reference])))
+
+
+def _is_fair(cases: list[Inventory]) -> bool:
+    """Whether the default misleads whichever case is true, and no guess is good enough for all of them."""
+    if not all(_TIGHT[0] <= _default_share(case) <= _TIGHT[1] for case in cases):
+        return False
+    return all(fmean(guess_score(case, guess, "oracle") for case in cases) <= _GUESSED for guess in _GUESSES)
 
 
 def _tables(presentation: Presentation) -> tuple[Table, ...]:
@@ -353,9 +385,10 @@ def _thresholds(
 
 
 def _default(parameters: Inventory, presentation: Presentation) -> Policy:
-    """The forecast of a day, every day on which an order can still arrive."""
+    """The forecast of a day, every day on which an order can still arrive, while more seems to be needed till then."""
     stock = parameters.stock
-    rules = [(stock.room - 1, stock.room)] * (stock.days - stock.delay) + [(_NEVER, 1)] * stock.delay
+    enough = parameters.enough
+    rules = [(enough - 1, enough)] * (stock.days - stock.delay) + [(_NEVER, 1)] * stock.delay
     return _thresholds(stock, rules, presentation, most=parameters.claimed)
 
 

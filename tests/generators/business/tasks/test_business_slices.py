@@ -11,7 +11,6 @@ from envsynth.runtime.worlds.episode import WorldModel
 CandidateOf = Callable[[Written], Candidate]
 
 
-
 def test_each_call_of_the_reference_is_one_slice(written: Mapping[str, Written], candidate_of: CandidateOf) -> None:
     task = written["by_policy"]
     candidate = candidate_of(task)

@@ -13,7 +13,6 @@ import pytest
 
 from envsynth.generators.mechanism.contract import LEVELS, Presentation, Refused
 from envsynth.generators.mechanism.families._inventory_solver import (
-    CHANCES,
     Stock,
     base_stock,
     bayes_target,
@@ -22,11 +21,12 @@ from envsynth.generators.mechanism.families._inventory_solver import (
     odds,
     realised_cost,
 )
-from envsynth.generators.mechanism.families.inventory import Demands, Inventory, InventoryFamily
+from envsynth.generators.mechanism.families.inventory import Demands, Inventory, InventoryFamily, guess_score
 
 FAMILY = InventoryFamily()
 SOME_LEVELS = [1, 2, *(pytest.param(level, marks=pytest.mark.slow) for level in LEVELS[2:])]
-SMALL = Stock(days=4, customers=2, delay=1, room=6, start=1, fixed=4, cost=2, hold=1, wait=3, rush=5)
+CHANCES = (10, 20, 50, 70, 90)
+SMALL = Stock(days=4, customers=2, delay=1, room=6, start=1, fixed=4, cost=2, hold=1, wait=3, rush=5, chances=CHANCES)
 AT_ONCE = replace(SMALL, delay=0)
 
 
@@ -170,3 +170,23 @@ def test_levels_cost_the_uninformed_more() -> None:
         return fmean(one["oracle"] - one["default"] for one in draws)
 
     assert regret(1) < regret(3) < regret(5)
+
+
+@pytest.mark.parametrize("level", SOME_LEVELS)
+def test_no_guess_is_good_for_every_chance(level: int) -> None:
+    drawn = FAMILY.sample(level, Random(3 * level), 1)
+    assert len(drawn.stock.chances) >= 3
+    assert min(drawn.stock.chances) < drawn.claim < max(drawn.stock.chances)
+    for guess in range(10, 100, 10):
+        cases = [replace(drawn, chance=chance) for chance in drawn.stock.chances]
+        assert fmean(guess_score(case, guess, "bayes") for case in cases) < 0.8
+
+
+@pytest.mark.slow
+def test_all_chances_are_equally_likely() -> None:
+    ranks = []
+    for number in range(60):
+        drawn = FAMILY.sample(1, Random(number), 1)
+        ranks.append(drawn.stock.chances.index(drawn.chance) / (len(drawn.stock.chances) - 1))
+    assert 0.35 < fmean(ranks) < 0.65
+    assert min(ranks.count(0.0), ranks.count(1.0)) >= 8
