@@ -90,9 +90,9 @@ class ToolEnv(gymnasium.Env[Observation, Any]):
     """An episode whose actions are tool calls.
 
     An action is a JSON text `{"tool": name, "arguments": {...}}`, or what `actions` says; the empty text stops, and
-    what was reached is graded. An observation is `text` (what the tool answered; the instruction at first) and `turn` (calls
-    made so far). The reward is 0 until the episode is over, and then the grade's; the last `info["grade"]` has every
-    component. Any other action that is no tool call ends the episode with gate 0.
+    what was reached is graded. An observation is `text` (what the tool answered; the instruction at first) and `turn`
+    (calls made so far). The reward is 0 until the episode is over, and then the grade's; the last `info["grade"]` has
+    every component. Any other action that is no tool call ends the episode with gate 0.
 
     A pickled or copied environment has no episode: reset it first.
 

@@ -84,9 +84,9 @@ class StructuredActions:
     """The number of a tool, and a value for each of its parameters; one number more, with no values, stops.
 
     `OneOf` the tools, in their order, of a `Dict` over the parameters, and an empty `Dict`: an enumeration is
-    `Discrete` over its values in their order, true or false `Discrete(2)`, a whole number with both bounds `Discrete`, another
-    number `Box`, a text `Text`. A parameter that may be left out is `OneOf` `Discrete(1)` (left out) and its space; its
-    name may also be missing.
+    `Discrete` over its values in their order, true or false `Discrete(2)`, a whole number with both bounds `Discrete`,
+    another number `Box`, a text `Text`. A parameter that may be left out is `OneOf` `Discrete(1)` (left out) and its
+    space; its name may also be missing.
     """
 
     def __init__(self, tools: Sequence[JSON]) -> None:

@@ -77,8 +77,8 @@ def test_a_tool_that_no_goal_uses(change) -> None:
     changed = change(
         FINES,
         "  list_fines:\n",
-        "  count_fines:\n    kind: read\n    doc: How many.\n    result: SELECT count(*) AS owed_cents FROM fines\n  list_fines:\n",
-    )  # noqa: E501
+        "  count_fines:\n    kind: read\n    doc: How many.\n    result: SELECT count(*) AS owed_cents FROM fines\n  list_fines:\n",  # noqa: E501
+    )
     assert [tuple(fault) for fault in library_faults(changed.library)] == [
         (changed.where, "no goal of library uses the tool count_fines")
     ]
@@ -89,13 +89,13 @@ def test_foreign_keys_in_a_circle(change) -> None:
         LOANS,
         "loan:  {type: integer, references: loans.id}",
         "loan:  {type: integer, references: loans.id}\n      next:  {type: integer, references: loans.id}",
-    )  # noqa: E501
+    )
     assert not any("cycle" in fault.message for fault in library_faults(changed.library))
     changed = change(
         LOANS,
         "due:      {type: text, doc: ISO date}",
         "due:      {type: text, doc: ISO date}\n      open:     {type: integer, references: loan_flags.id}",
-    )  # noqa: E501
+    )
     faults = library_faults(changed.library)
     assert any("a cycle of foreign keys: loans, loan_flags" in fault.message for fault in faults)
 

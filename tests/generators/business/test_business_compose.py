@@ -164,7 +164,7 @@ def test_both_worlds_answer_alike(composed) -> None:
         for tool, arguments in (
             ("extend_loan", {"loan": loan["id"], "extra": 7}),
             ("list_loans", {"member": loan["member"]}),
-        ):  # noqa: E501
+        ):
             told = neutral.call(tool, arguments)
             theirs = own.call(*company.renamer.call(tool, arguments))
             assert (told.ok, told.error) == (theirs.ok, theirs.error)
@@ -175,8 +175,8 @@ def test_an_enforced_rule_is_a_guard(change, composed) -> None:
     library = change(
         "industries/library.yaml",
         "    goals:\n",
-        '    enforced: [extend_loan, {sql: "SELECT NOT EXISTS(SELECT 1 FROM fines f JOIN loans o ON o.id = f.loan JOIN loans l ON l.member = o.member WHERE l.id = :loan AND f.settled = \'unpaid\')", error: "that {member} owes money"}]\n    goals:\n',
-    ).library  # noqa: E501
+        '    enforced: [extend_loan, {sql: "SELECT NOT EXISTS(SELECT 1 FROM fines f JOIN loans o ON o.id = f.loan JOIN loans l ON l.member = o.member WHERE l.id = :loan AND f.settled = \'unpaid\')", error: "that {member} owes money"}]\n    goals:\n',  # noqa: E501
+    ).library
     company = composed("gb", "1", library)
     owing = company.goals["owing"]
     assert owing.refuses
@@ -197,7 +197,7 @@ def test_an_enforced_rule_is_a_guard(change, composed) -> None:
             "services: [fines, loans, members, books]",
             "services: [fines, loans, members, members]",
             "books, which library does not have",
-        ),  # noqa: E501
+        ),
     ],
 )
 def test_what_does_not_make_a_world_is_said(change, composed, old, new, message) -> None:
@@ -213,12 +213,12 @@ def test_what_does_not_make_a_world_is_said(change, composed, old, new, message)
             "UPDATE fines SET owed_cents = (1 + id % 4)",
             "UPDATE fines SET owed_cents = (1 + random() % 4)",
             "random is not allowed",
-        ),  # noqa: E501
+        ),
         (
             "UPDATE fines SET owed_cents = (1 + id % 4) * {fine_cents}",
             "UPDATE fines SET owed = 3",
             "no such column: owed",
-        ),  # noqa: E501
+        ),
     ],
 )
 def test_derived_rows_are_sealed_too(change, composed, old, new, message) -> None:
