@@ -60,13 +60,19 @@ def replay_all(task: WorldTask, panel: Sequence[Sequence[Call]], *, exact: bool)
 
 def advance(episode: WorldEpisode, calls: Sequence[Call], *, exact: bool) -> tuple[list[str], list[str]]:
     """Make calls; the answers and the states after them."""
-    answers, states = [], []
+    answers: list[str] = []
+    states: list[str] = []
+    written = -1
     for tool, arguments in calls:
         answers.append(_text(episode.call(tool, arguments)._asdict()))
-        states.append(
-            episode.state_hash() if exact else hashlib.blake2b(episode.image(), digest_size=12).hexdigest()
-        )  # fmt: skip
+        if episode.changes != written:
+            written, state = episode.changes, _state(episode, exact=exact)
+        states.append(state)
     return answers, states
+
+
+def _state(episode: WorldEpisode, *, exact: bool) -> str:
+    return episode.state_hash() if exact else hashlib.blake2b(episode.image(), digest_size=12).hexdigest()
 
 
 def graded(episode: WorldEpisode) -> str:

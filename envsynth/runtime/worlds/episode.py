@@ -263,6 +263,11 @@ class WorldEpisode:
         return state_hash(connection.sql, self.task.model.document["tables"])
 
     @property
+    def changes(self) -> int:
+        """Grows whenever a row was written, even by a call that was undone; equal counts mean an unchanged state."""
+        return self._open().sql.total_changes
+
+    @property
     def trace(self) -> tuple[Turn, ...]:
         """The calls so far."""
         return tuple(self._transcript.turns)
