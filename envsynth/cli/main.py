@@ -30,7 +30,7 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
 ) -> None:
-    """Turn repositories into verified tasks for the reinforcement learning of tool-using agents."""
+    """Turn repositories, scenarios and mechanisms into verified tasks for training tool-using agents."""
     if version:
         typer.echo(f"envsynth {__version__}")
     elif context.invoked_subcommand is None:
