@@ -21,19 +21,19 @@ class _Size(NamedTuple):
     pulls: int
     lead: int
     """Least difference between the best arm and the praised one, in twentieths."""
-    best: int
-    """Least rate of the best arm, in twentieths."""
 
 
 _SIZES = {
-    1: _Size(2, 12, 11, 13),
-    2: _Size(2, 20, 9, 12),
-    3: _Size(3, 14, 10, 13),
-    4: _Size(3, 18, 8, 13),
-    5: _Size(4, 12, 9, 14),
+    1: _Size(4, 18, 9),
+    2: _Size(4, 15, 8),
+    3: _Size(5, 15, 8),
+    4: _Size(5, 13, 7),
+    5: _Size(6, 13, 6),
 }
 _TIGHT = (0.25, 0.72)
 """Where a draw's default must lie in expectation, so that what one tape realises lies in the band as a rule."""
+_BEATEN = 0.7
+"""Share of the way from the default to `bayes` that pulling the arms without looking may expect."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,23 @@ class Bandit:
     pulls: int
     pay: int
     """Minor units that a success earns."""
+    lead: int
+    """What the arm with the highest claim falls short of the best by, at least, in twentieths."""
+
+    @property
+    def praised(self) -> int:
+        """The arm with the highest claim."""
+        return _highest(self.claims)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The arms that are not praised."""
+        return tuple(arm for arm in range(len(self.rates)) if arm != self.praised)
+
+    @property
+    def open_rates(self) -> tuple[int, ...]:
+        """Rates of the arms that are not praised."""
+        return tuple(self.rates[arm] for arm in self.others)
 
 
 @dataclass(frozen=True)
@@ -59,12 +76,15 @@ class Pulls:
 class BanditFamily(Family[Bandit, Pulls]):
     """Finite-horizon Bernoulli bandit.
 
-    `bayes` is exact: it maximises the expected sum under independent uniform priors on every rate, the prior that the
-    text states, and takes the claims for no evidence.
+    The text tells that the arm with the highest claim falls well short of the best; the others, three or more, have
+    independent uniform rates whatever is claimed of them. `bayes` leaves the praised arm alone and maximises the
+    expected sum over the others under that prior, exactly. Two things are left out of the prior: rates are multiples
+    of 1/20, and draws in which looking is worth little are drawn again (about two in five), which lowers the
+    mean rate of the others from 0.5 to 0.45 where there are many.
     """
 
     name: ClassVar[str] = "bandit"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Bernoulli bandit with a fixed number of pulls"
     kin: ClassVar[str] = "search"
     band: ClassVar[tuple[float, float]] = (0.15, 0.9)
@@ -74,18 +94,23 @@ class BanditFamily(Family[Bandit, Pulls]):
     )
 
     def sample(self, level: int, rng: Random, unit: int) -> Bandit:
-        """The claims favour an arm that is far from the best; drawn again until the default is worth beating."""
+        """Rates by the stated law; drawn again until the default is worth beating, and looking is what beats it."""
         size = _SIZES[level]
         while True:
-            rates = tuple(rng.randint(1, _STEP - 1) for _ in range(size.arms))
-            claims = tuple(rng.randint(7, _STEP - 2) for _ in range(size.arms))
-            drawn = Bandit(rates, claims, size.pulls, unit * rng.randint(2, 9))
-            best, praised = _highest(rates), _highest(claims)
-            if rates[best] < size.best or rates[best] - rates[praised] < size.lead:
+            claims = tuple(rng.sample(range(7, _STEP - 1), size.arms))
+            rates = [rng.randint(1, _STEP - 1) for _ in range(size.arms)]
+            praised = _highest(claims)
+            best = max(rate for arm, rate in enumerate(rates) if arm != praised)
+            if best <= size.lead:
                 continue
-            if rates.count(rates[best]) > 1 or claims.count(claims[praised]) > 1:
+            rates[praised] = rng.randint(1, best - size.lead)
+            drawn = Bandit(tuple(rates), claims, size.pulls, unit * rng.randint(2, 9), size.lead)
+            expected = self.expected(drawn)
+            gain = expected["bayes"] - expected["default"]
+            unlooked = drawn.pay * size.pulls * sum(drawn.open_rates) / len(drawn.others) / _STEP
+            if not _TIGHT[0] * expected["bayes"] <= expected["default"] <= _TIGHT[1] * expected["bayes"]:
                 continue
-            if _TIGHT[0] <= _default_share(drawn) <= _TIGHT[1]:
+            if unlooked - expected["default"] <= _BEATEN * gain:
                 return drawn
 
     def tape(self, parameters: Bandit, rng: Random) -> Pulls:
@@ -131,15 +156,16 @@ class BanditFamily(Family[Bandit, Pulls]):
         return found
 
     def attacks(self, parameters: Bandit, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Trust the claims; stay with the second best; one after the other."""
-        arms, pulls = range(len(parameters.rates)), parameters.pulls
-        best = _highest(parameters.rates)
-        praised = _highest(parameters.claims)
-        constant = max((arm for arm in arms if arm != best), key=parameters.rates.__getitem__)
+        """Trust the claims; one after the other; and, without a look at what they pay, the arms that are not praised.
+
+        `constant` stays with one of those, by lot, and `not_praised` takes them in turn.
+        """
+        arms, others, pulls = range(len(parameters.rates)), parameters.others, parameters.pulls
         return {
-            "greedy": _sequence([praised] * pulls, presentation),
-            "constant": _sequence([constant] * pulls, presentation),
-            "no_probing": _sequence([arm % len(arms) for arm in range(pulls)], presentation),
+            "greedy": _sequence([parameters.praised] * pulls, presentation),
+            "constant": _sequence([rng.choice(others)] * pulls, presentation),
+            "no_probing": _sequence([arms[pull % len(arms)] for pull in range(pulls)], presentation),
+            "not_praised": _sequence([others[pull % len(others)] for pull in range(pulls)], presentation),
         }
 
     def solved(self, parameters: Bandit, tape: Pulls) -> float:
@@ -152,7 +178,7 @@ class BanditFamily(Family[Bandit, Pulls]):
         pay, rates = parameters.pay / _STEP, parameters.rates
         return {
             "oracle": pay * parameters.pulls * max(rates),
-            "bayes": parameters.pay * bayes_successes(rates, parameters.pulls),
+            "bayes": parameters.pay * bayes_successes(parameters.open_rates, parameters.pulls),
             "default": pay * sum(rates[arm] for arm in _default_arms(parameters)),
             "idle": 0.0,
         }
@@ -175,7 +201,7 @@ class BanditFamily(Family[Bandit, Pulls]):
         """Pulls, pay, number of arms; in `written` the rates too."""
         facts: dict[str, Fact] = {
             "pulls": parameters.pulls, "pay": parameters.pay, "arms": len(parameters.rates),
-            "last_arm": len(parameters.rates) - 1,
+            "last_arm": len(parameters.rates) - 1, "short": parameters.lead / _STEP,
         }  # fmt: skip
         if presentation is Presentation.WRITTEN:
             pairs = enumerate(zip(parameters.claims, parameters.rates, strict=True))
@@ -190,12 +216,6 @@ class BanditFamily(Family[Bandit, Pulls]):
 
 def _highest(values: tuple[int, ...]) -> int:
     return max(range(len(values)), key=values.__getitem__)
-
-
-def _default_share(parameters: Bandit) -> float:
-    """What the default earns of what the best uninformed player does, in expectation."""
-    default = sum(parameters.rates[arm] for arm in _default_arms(parameters)) / _STEP
-    return default / bayes_successes(parameters.rates, parameters.pulls)
 
 
 def _tables(presentation: Presentation) -> tuple[Table, ...]:
@@ -256,7 +276,7 @@ def _tools(parameters: Bandit, presentation: Presentation) -> tuple[Tool, ...]:
 
 
 def _default_arms(parameters: Bandit) -> list[int]:
-    praised = _highest(parameters.claims)
+    praised = parameters.praised
     return [praised if k % 2 == 0 else (k // 2) % len(parameters.rates) for k in range(parameters.pulls)]
 
 
@@ -272,14 +292,14 @@ def _sequence(arms: list[int], presentation: Presentation) -> Policy:
 
 
 def _bayes(parameters: Bandit) -> Policy:
-    """Maximise the expected sum under independent uniform priors."""
+    """Maximise the expected sum over the arms that are not praised, under independent uniform priors."""
 
     def play(player: Player) -> None:
-        counts = [(0, 0)] * len(parameters.rates)
+        counts = [(0, 0)] * len(parameters.others)
         for left in range(parameters.pulls, 0, -1):
             arm = best_arm(tuple(counts), left)
             wins, losses = counts[arm]
-            paid = player.call("pull", arm=arm)["paid"]
+            paid = player.call("pull", arm=parameters.others[arm])["paid"]
             counts[arm] = (wins + paid, losses + 1 - paid)
 
     return play
@@ -304,7 +324,7 @@ def belief_value(belief: Belief, left: int) -> float:
 
 @cache
 def _sorted_value(belief: Belief, left: int) -> float:
-    return max(_value_of(belief, arm, left) for arm in range(len(belief)))
+    return max(_value_of(belief, belief.index(arm), left) for arm in set(belief))
 
 
 @cache

@@ -18,7 +18,7 @@ from envsynth.generators.mechanism.families.bandit import (
 )
 
 FAMILY = BanditFamily()
-SMALL = Bandit(rates=(15, 4), claims=(6, 14), pulls=4, pay=30)
+SMALL = Bandit(rates=(15, 4, 5), claims=(6, 14, 9), pulls=3, pay=30, lead=9)
 
 
 class Arms:
@@ -35,6 +35,20 @@ class Arms:
         paid = self.left[arguments["arm"]].pop(0)
         self.wins += paid
         return {"paid": paid}
+
+
+class Rates:
+    """A player that writes down the rate of every arm pulled."""
+
+    over = False
+
+    def __init__(self, bandit: Bandit, pulled: list[int]) -> None:
+        self.bandit, self.pulled = bandit, pulled
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        assert tool == "pull"
+        self.pulled.append(self.bandit.rates[arguments["arm"]])
+        return {"paid": 0}
 
 
 def tapes(bandit: Bandit) -> Any:
@@ -96,7 +110,7 @@ def test_hindsight_is_the_best_of_all_sequences() -> None:
     for _ in range(20):
         tape = FAMILY.tape(SMALL, rng)
         realised = []
-        for sequence in product((0, 1), repeat=SMALL.pulls):
+        for sequence in product((0, 1, 2), repeat=SMALL.pulls):
             arms = Arms(tape)
             for arm in sequence:
                 arms.call("pull", arm=arm)
@@ -108,15 +122,42 @@ def test_hindsight_is_the_best_of_all_sequences() -> None:
 def test_draws_mislead_and_do_not_depend_on_the_unit(level: int) -> None:
     one, dear = FAMILY.sample(level, Random(level), 1), FAMILY.sample(level, Random(level), 250)
     assert (dear.rates, dear.claims, dear.pulls, dear.pay) == (one.rates, one.claims, one.pulls, 250 * one.pay)
-    praised = max(range(len(one.claims)), key=one.claims.__getitem__)
-    assert max(one.rates) - one.rates[praised] >= 8
+    assert len(one.others) >= 3
+    assert max(one.rates) - one.rates[one.praised] >= one.lead
     low, high = FAMILY.band
     assert low < FAMILY.expected(one)["default"] / FAMILY.expected(one)["bayes"] < high
 
 
+def draws(level: int, count: int) -> list[Bandit]:
+    return [FAMILY.sample(level, Random(100 * level + number), 1) for number in range(count)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_knowing_the_law_without_looking_is_not_enough(level: int) -> None:
+    scores: dict[str, list[float]] = {"constant": [], "not_praised": []}
+    for number, one in enumerate(draws(level, 12)):
+        expected = FAMILY.expected(one)
+        policies = FAMILY.attacks(one, Presentation.HIDDEN, Random(number))
+        for name, found in scores.items():
+            pulled: list[int] = []
+            policies[name](Rates(one, pulled))
+            worth = one.pay * sum(pulled) / 20
+            found.append((worth - expected["default"]) / (expected["bayes"] - expected["default"]))
+    assert all(score < 0.8 for score in scores["not_praised"])
+    assert fmean(min(1.0, max(0.0, score)) for score in scores["constant"]) < 0.75
+
+
+def test_rates_that_are_not_praised_follow_the_stated_law() -> None:
+    rates = [rate for one in draws(5, 60) for rate in one.open_rates]
+    assert fmean(rates) == pytest.approx(10, abs=1.6)
+    quarters = [sum(low <= rate < low + 5 for rate in rates) / len(rates) for low in (1, 6, 11)]
+    assert quarters == [pytest.approx(5 / 19, abs=0.1)] * 3
+
+
 def test_levels_leave_the_uninformed_further_behind() -> None:
     def share(level: int) -> float:
-        draws = [FAMILY.sample(level, Random(100 * level + number), 1) for number in range(8)]
-        return fmean(bayes_successes(one.rates, one.pulls) * 20 / (one.pulls * max(one.rates)) for one in draws)
+        return fmean(
+            bayes_successes(one.open_rates, one.pulls) * 20 / (one.pulls * max(one.rates)) for one in draws(level, 20)
+        )
 
-    assert share(1) > share(4) > share(5)
+    assert share(1) > share(3) > share(5)
