@@ -59,11 +59,13 @@ class Column(Model):
     references: str = Field(default="", pattern=r"^([a-z][a-z0-9_]*\.[a-z][a-z0-9_]*)?$")
     """`table.column` that values must be found in."""
     enum: tuple[str | int, ...] = ()
+    """The only values it may hold, as a CHECK; empty: any of its type."""
     decimals: int | None = Field(default=None, ge=0, le=12)
     """Digits after the point when an agent is shown a value of a real column."""
     tolerance: float = Field(default=0.0, ge=0)
     """Largest difference that a comparison forgives."""
     nullable: bool = False
+    """Whether a row may be without a value: NULL."""
 
 
 class Table(Model):
@@ -101,11 +103,17 @@ class Parameter(Model):
     name: Identifier
     type: Literal["string", "integer", "number", "boolean"]
     doc: str = ""
+    """What it means, for the agent."""
     enum: tuple[str | int, ...] = ()
+    """The only values it takes; empty: any of its type within its bounds."""
     minimum: float | int | None = None
+    """Least number, inclusive; None: unbounded, but for the 64 bits of an integer."""
     maximum: float | int | None = None
+    """Largest number, inclusive."""
     min_length: int | None = Field(default=None, ge=0)
+    """Fewest characters of a text."""
     max_length: int | None = Field(default=None, ge=0)
+    """Most characters of a text; None: `runtime.worlds.tools.MAX_TEXT`."""
     required: bool = True
     """Whether a call must have it; NULL in SQL where it is left out."""
 
@@ -150,9 +158,12 @@ class Tool(Model):
     name: Identifier
     kind: ToolKind
     doc: str = ""
+    """What it does, for the agent."""
     parameters: Annotated[tuple[Parameter, ...], BeforeValidator(_named)] = ()
     each: Each | None = None
+    """Where it takes a list."""
     guards: tuple[Guard, ...] = ()
+    """Conditions, asked in order before the effects; the first that does not hold refuses the whole call."""
     effects: tuple[str, ...] = ()
     """Statements (INSERT, UPDATE, DELETE, REPLACE), one transaction, rolled back as a whole."""
     result: str = ""

@@ -150,6 +150,7 @@ class Goal(Model):
     forbidden: tuple[tuple[Step, ...], ...] = ()
     """Plans that reach for the same end and break a policy: panel entries with outcome 0."""
     weight: float = Field(default=1.0, gt=0)
+    """How often it is drawn, relative to the other goals of a process."""
 
 
 class Service(Model):
@@ -163,6 +164,7 @@ class Service(Model):
     """Numbers of the policy, one drawn for each world: `{name}` in SQL and texts."""
     tables: Annotated[tuple[Table, ...], BeforeValidator(_tables)]
     rows: dict[str, Rows] = Field(default_factory=dict)
+    """By table, in the order in which they are filled."""
     derive: tuple[str, ...] = ()
     """Statements that make the rows coherent, in order, after all rows of the service (sums, statuses by history)."""
     traps: tuple[str, ...] = ()
@@ -197,7 +199,9 @@ class Rule(Model):
     enforced: tuple[str, Guard] | None = None
     """Tool and guard that keep it; None: it is only stated, and checked at the end."""
     settings: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    """Numbers of the rule, one drawn for each world; its statement names each in braces."""
     traps: tuple[str, ...] = ()
+    """Statements that put rows one step away from breaking it, after those of all services."""
     goals: Annotated[tuple[Goal, ...], BeforeValidator(_named)] = ()
     """Refusals and detours that the rule makes."""
 
