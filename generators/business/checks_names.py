@@ -23,9 +23,6 @@ MAX_SHARED = 0.35
 """Largest share of an industry's column names that another industry, or the blueprints, may have too."""
 _WORD = re.compile(r"'(?:[^']|'')*'|[a-z_][a-z0-9_]*", re.IGNORECASE)
 
-Used = Mapping[str, str]
-"""Neutral names by where they stand first."""
-
 
 def name_faults(
     library: Library, industry: Industry, services: Sequence[Service], prepared: Prepared

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from envsynth.generators.business.changes import free_texts
+from envsynth.generators.business.changes import MIN_TEXT, free_texts
 from envsynth.generators.business.plans import Plan
 from envsynth.generators.business.scene import Scene
 from envsynth.models import Candidate, ToolCall
@@ -17,7 +17,6 @@ from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 
 FREE, EXACT = "free", "exact"
 """How an argument is compared: any text that says something, or just this value."""
-_MIN_TEXT = 5
 
 
 class Slice(NamedTuple):
@@ -93,5 +92,5 @@ def matches(expected: Slice, tool: str, arguments: Mapping[str, JsonValue]) -> b
 
 def _fits(role: str, wanted: JsonValue, got: JsonValue) -> bool:
     if role == FREE:
-        return isinstance(got, str) and len(got.strip()) >= _MIN_TEXT
+        return isinstance(got, str) and len(got.strip()) >= MIN_TEXT
     return equal(wanted, got)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from envsynth.errors import GeneratorError
 from envsynth.generators.business.countries import Country
 from envsynth.models import World
-from envsynth.renaming import same_names, sql_renamer
+from envsynth.renaming import sql_renamer
 
 _BRACES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?::([a-z]+))?\}")
 _PATH = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)+)")
@@ -123,10 +123,6 @@ class Renamer(NamedTuple):
         """An industry's word of an enumerated text; anything else stays."""
         return self.values.get(value, value) if isinstance(value, str) else value
 
-    def cell(self, column: str, value: JsonValue) -> JsonValue:
-        """An industry's word where the neutral column is enumerated."""
-        return self.value(value) if value in self.enums.get(column, ()) else value
-
     def page(self, page: str) -> str:
         """An industry's name of a page of the manual."""
         return self.pages.get(page, page)
@@ -201,11 +197,6 @@ def in_money(names: Mapping[str, str], country: Country) -> dict[str, str]:
     return {
         word: own.removesuffix("cents") + country.minor if own.endswith("cents") else own for word, own in names.items()
     }
-
-
-def clashes(needed: set[str], names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of needed neutral names that would be called the same."""
-    return list(same_names({word: names.get(word, word) for word in sorted(needed)}))
 
 
 def as_names(statement: str, settings: Collection[str]) -> str:
