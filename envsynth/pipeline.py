@@ -116,8 +116,12 @@ class _Build:
     def _settle(self, catalog: Catalog, number: int, planned: Sequence[Planned]) -> None:
         """Work on everything that is not settled yet, the sources in turn but without waiting between them."""
         pending = [(lead, plan) for plan in planned for lead in self._pending(catalog, number, plan)]
-        threads = threads_each(self.config.jobs, len(pending))
-        units = [self._unit(lead, plan, threads) for lead, plan in pending]
+        # Only work on workspaces can use several processors; its last leads have those that no other needs any more.
+        left = sum(plan.environment == "workspace" for _, plan in pending)
+        units = []
+        for lead, plan in pending:
+            units.append(self._unit(lead, plan, threads_each(self.config.jobs, left)))
+            left -= plan.environment == "workspace"
         if units:
             for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units):
                 self._take(catalog, number, Unit.from_json(unit), result)
