@@ -33,6 +33,7 @@ from envsynth.models import (
 )  # fmt: skip
 from envsynth.panel import first_panel
 from envsynth.protocols import Generator, Validator
+from envsynth.runtime.version import world_digest
 from envsynth.timing import Stopwatch
 
 __all__ = [
@@ -110,8 +111,12 @@ def validators(kind: str) -> tuple[Validator, ...]:
 
 
 def ladder(kind: str) -> str:
-    """Digest of everything that judges a candidate with one kind of environment."""
-    return digest_of([admission.VERSION, *([validator.name, validator.version] for validator in validators(kind))])
+    """Digest of everything that judges a candidate with one kind of environment.
+
+    What plays worlds is part of it: judging one again takes less than a second.
+    """
+    judges = [[validator.name, validator.version] for validator in validators(kind)]
+    return digest_of([admission.VERSION, *judges, *([world_digest()] if kind == "world" else [])])
 
 
 @cache

@@ -30,6 +30,7 @@ from envsynth.models import (
 )  # fmt: skip
 from envsynth.protocols import Context
 from envsynth.runtime.rewards import normalised
+from envsynth.runtime.version import world_digest
 from envsynth.seeds import stream
 
 
@@ -78,7 +79,7 @@ class Mechanism:
         presentation = Presentation(lead.strategy)
         try:
             # Found once for all presentations.
-            key = digest_of([self.version, lead.settings, seed])
+            key = digest_of([self.version, world_digest(), lead.settings, seed])
             fair = int(context.remember("mechanism-draw", key, lambda: str(find(kind, skin, int(level[1:]), seed))))
             if not fair:
                 detail = f"in {MAX_DRAWS} draws the default was never inside {kind.band} with every attack below"

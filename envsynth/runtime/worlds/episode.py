@@ -218,6 +218,7 @@ class WorldEpisode:
         self._transcript.done, self._transcript.valid = True, False
         return self._refuse("", {"text": text}, "the action is not a tool call")
 
+    @_alone
     def stop(self) -> ToolResult:
         """End the episode as it stands; the state is graded as it is."""
         self._transcript.done = True
@@ -353,7 +354,7 @@ class WorldEpisode:
         connection.steps.refill()
         with boundary(SandboxError, "whether the episode is over cannot be told", where=self.task.id):
             row = connection.sql.execute(self.task.model.over, {"now": self._now}).fetchone()
-        return row is not None and bool(row[0])
+        return row is not None and isinstance(row[0], int | float) and row[0] != 0
 
     def _look_at_clock(self) -> None:
         model = self.task.model

@@ -205,3 +205,8 @@ def test_a_task_goes_to_another_process_without_its_connections() -> None:
     episode.reset()
     assert twin.call("wait", {}) == episode.call("wait", {})
     assert twin.state_hash() == episode.state_hash()
+
+
+@pytest.mark.parametrize("sql", ["SELECT 'no'", "SELECT '1'", "SELECT NULL", "SELECT 0 FROM state", "SELECT 0.0"])
+def test_only_a_number_can_end_an_episode(sql: str) -> None:
+    assert not worldkit.episode_of(worldkit.shop(over=sql)).call("wait", {}).done
