@@ -33,18 +33,18 @@ class _Size(NamedTuple):
     delay: int
 
 
-_SIZES = {1: _Size(8, 3, 1), 2: _Size(9, 4, 1), 3: _Size(10, 5, 1), 4: _Size(11, 5, 2), 5: _Size(13, 6, 2)}
-_CHANCES = ((20, 70, 90), (20, 30, 80, 90), (20, 30, 70, 80))
+_SIZES = {1: _Size(8, 4, 1), 2: _Size(9, 5, 1), 3: _Size(10, 4, 2), 4: _Size(11, 5, 2), 5: _Size(13, 5, 2)}
+_CHANCES = ((15, 20, 70, 90), (15, 20, 80, 90))
 """What the true chance may be, in percent: on both sides of any claim, and far apart."""
 _CLAIMS = (40, 50, 60)
 _HALF = 50
 """Never the true chance; what a player assumes who knows how chances are drawn, and does not look."""
-_GUESSES = (30, 40, _HALF, 60, 80)
+_GUESSES = (20, 30, 40, _HALF, 60, 80)
 """Chances that such a player may assume, in percent."""
-_TIGHT = (0.25, 0.8)
+_TIGHT = (0.2, 0.85)
 """Where a draw's default must lie in expectation, so that what one tape realises lies in the band as a rule."""
-_GUESSED = 0.72
-"""Most of the way from the default to the optimum that one guess may bring on average over the chances."""
+_GUESSED = {"oracle": 0.74, "bayes": 0.78}
+"""Most of the way from the default to a reference that one guess may bring on average over the chances."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Demands:
 class InventoryFamily(Family[Inventory, Demands]):
     """Periodic review with fixed cost, lead time and backlog over a finite horizon.
 
-    The true chance is drawn evenly from three or four that everybody is told, whatever is forecast, after all else has
+    The true chance is drawn evenly from four that everybody is told, whatever is forecast, after all else has
     been drawn so that each of them would do. `bayes` is exact: the prior is that law, demand is seen in full because
     it waits, so the belief is (days, units asked for) and the programme runs over day, inventory position and that
     count.
@@ -89,7 +89,7 @@ class InventoryFamily(Family[Inventory, Demands]):
     version: ClassVar[str] = "2"
     title: ClassVar[str] = "Stock control with fixed order cost and lead time"
     kin: ClassVar[str] = "control"
-    band: ClassVar[tuple[float, float]] = (0.15, 0.85)
+    band: ClassVar[tuple[float, float]] = (0.15, 0.9)
     sources: ClassVar[tuple[str, ...]] = (
         "Scarf 1960, The optimality of (S, s) policies in the dynamic inventory problem",
         "Scarf 1959, Bayes solutions of the statistical inventory problem",
@@ -103,8 +103,8 @@ class InventoryFamily(Family[Inventory, Demands]):
             cost = rng.randint(1, 3)
             stock = Stock(
                 days=size.days, customers=size.customers, delay=size.delay, room=6 * size.customers,
-                start=rng.randint(1, size.customers), fixed=rng.randint(2, 8), cost=cost, hold=rng.randint(1, 2),
-                wait=rng.randint(2, 5), rush=cost + rng.randint(4, 12), chances=rng.choice(_CHANCES),
+                start=rng.randint(1, size.customers), fixed=rng.randint(2, 5), cost=cost, hold=rng.randint(2, 3),
+                wait=rng.randint(2, 5), rush=cost + rng.randint(6, 14), chances=rng.choice(_CHANCES),
             )  # fmt: skip
             claim = rng.choice(_CLAIMS)
             if _is_fair([Inventory(stock, chance, claim, unit) for chance in stock.chances]):
@@ -276,7 +276,11 @@ def _is_fair(cases: list[Inventory]) -> bool:
     """Whether the default misleads whichever case is true, and no guess is good enough for all of them."""
     if not all(_TIGHT[0] <= _default_share(case) <= _TIGHT[1] for case in cases):
         return False
-    return all(fmean(guess_score(case, guess, "oracle") for case in cases) <= _GUESSED for guess in _GUESSES)
+    return all(
+        fmean(guess_score(case, guess, reference) for case in cases) <= most
+        for reference, most in _GUESSED.items()
+        for guess in _GUESSES
+    )
 
 
 def _tables(presentation: Presentation) -> tuple[Table, ...]:

@@ -119,6 +119,8 @@ def test_play_realises_what_arithmetic_says(level: int, presentation: Presentati
     assert all(one.over for one in played.values())
     ceiling = FAMILY.hindsight(drawn, tape)
     assert max(one.utility for one in played.values()) <= ceiling
+    # A guess may be lucky on one tape.
+    assert attacked.pop("half") <= ceiling
     assert max(attacked.values()) < played["oracle"].utility
 
 
@@ -166,8 +168,9 @@ def test_draws_do_not_depend_on_the_unit(level: int) -> None:
 @pytest.mark.slow
 def test_levels_cost_the_uninformed_more() -> None:
     def regret(level: int) -> float:
-        draws = [FAMILY.expected(FAMILY.sample(level, Random(50 * level + number), 1)) for number in range(4)]
-        return fmean(one["oracle"] - one["default"] for one in draws)
+        draws = [FAMILY.sample(level, Random(50 * level + number), 1) for number in range(3)]
+        cases = [FAMILY.expected(replace(one, chance=chance)) for one in draws for chance in one.stock.chances]
+        return fmean(one["oracle"] - one["default"] for one in cases)
 
     assert regret(1) < regret(3) < regret(5)
 
@@ -175,8 +178,8 @@ def test_levels_cost_the_uninformed_more() -> None:
 @pytest.mark.parametrize("level", SOME_LEVELS)
 def test_no_guess_is_good_for_every_chance(level: int) -> None:
     drawn = FAMILY.sample(level, Random(3 * level), 1)
-    assert len(drawn.stock.chances) >= 3
-    assert min(drawn.stock.chances) < drawn.claim < max(drawn.stock.chances)
+    assert len(drawn.stock.chances) == 4
+    assert drawn.stock.chances[1] < drawn.claim < drawn.stock.chances[2]
     for guess in range(10, 100, 10):
         cases = [replace(drawn, chance=chance) for chance in drawn.stock.chances]
         assert fmean(guess_score(case, guess, "bayes") for case in cases) < 0.8
@@ -185,8 +188,8 @@ def test_no_guess_is_good_for_every_chance(level: int) -> None:
 @pytest.mark.slow
 def test_all_chances_are_equally_likely() -> None:
     ranks = []
-    for number in range(60):
+    for number in range(30):
         drawn = FAMILY.sample(1, Random(number), 1)
         ranks.append(drawn.stock.chances.index(drawn.chance) / (len(drawn.stock.chances) - 1))
-    assert 0.35 < fmean(ranks) < 0.65
-    assert min(ranks.count(0.0), ranks.count(1.0)) >= 8
+    assert 0.3 < fmean(ranks) < 0.7
+    assert min(ranks.count(0.0), ranks.count(1.0)) >= 3
