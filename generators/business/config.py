@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from envsynth.errors import ConfigError
 from envsynth.generators.business.blueprint import VAGUENESS, Industry
 from envsynth.generators.business.countries import countries, country
 from envsynth.generators.business.load import Library
 from envsynth.models import Model, Source
+from envsynth.options import read_options
 
 DEFAULT_LIMIT = 30
 """Tasks of one source that names no limit."""
@@ -66,28 +67,10 @@ def read_scenario(source: Source, library: Library) -> Scenario:
         library.process(industry, process, where=where)
     if source.options.strategies:
         raise ConfigError("a scenario has no strategies", where=where, next_step="use levels=1,2 or vagueness=0,1")
-    settings = _settings(source, where)
+    settings = read_options(source, Settings, "a scenario")
     for code in settings.countries:
         country(code, where=where)
     return Scenario(industry, (process,) if process else tuple(industry.processes), settings)
-
-
-def _settings(source: Source, where: str) -> Settings:
-    for key, _ in source.extra:
-        if key not in Settings.model_fields:
-            raise ConfigError(
-                f"unknown option {key!r} for a scenario", where=where,
-                next_step=f"use one of {', '.join(Settings.model_fields)}",
-            )  # fmt: skip
-    try:
-        return Settings.model_validate(dict(source.extra))
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else "option"
-        raise ConfigError(
-            f"bad value {dict(source.extra).get(key, '')!r} for {key!r}", where=where,
-            cause=first["msg"].removeprefix("Value error, "), next_step=f"correct {key}= on that line",
-        ) from exc  # fmt: skip
 
 
 def every_country() -> tuple[str, ...]:

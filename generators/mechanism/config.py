@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from pydantic import ValidationError, field_validator
+from pydantic import field_validator
 
 from envsynth.errors import ConfigError
 from envsynth.generators.mechanism.contract import LEVELS, Presentation
 from envsynth.generators.mechanism.dress import skins_of
 from envsynth.generators.mechanism.registry import family_names
 from envsynth.models import Model, Source
+from envsynth.options import read_options
 
 DEFAULT_LIMIT = 30
 """Tasks of one source that names no limit."""
@@ -54,21 +55,7 @@ def read_settings(source: Source) -> Settings:
         raise ConfigError(f"there is no mechanism {name!r}", where=where, next_step=f"use mechanism:NAME with {right}")
     if source.options.strategies:
         raise ConfigError("a mechanism has no strategies", where=where, next_step="use presentations=hidden,written")
-    for key, _ in source.extra:
-        if key not in Settings.model_fields:
-            raise ConfigError(
-                f"unknown option {key!r} for a mechanism", where=where,
-                next_step=f"use one of {', '.join(Settings.model_fields)}",
-            )  # fmt: skip
-    try:
-        settings = Settings.model_validate(dict(source.extra))
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else "option"
-        raise ConfigError(
-            f"bad value {dict(source.extra).get(key, '')!r} for {key!r}", where=where,
-            cause=first["msg"].removeprefix("Value error, "), next_step=f"correct {key}= on that line",
-        ) from exc  # fmt: skip
+    settings = read_options(source, Settings, "a mechanism")
     known = tuple(skins_of(name))
     for skin in settings.skins:
         if skin not in known:

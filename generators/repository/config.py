@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from envsynth.errors import ConfigError
 from envsynth.models import Model, Source, SourceKind, digest_of
+from envsynth.options import read_options
 
 STRATEGIES = ("history",)
 DEFAULT_LIMIT = 100
@@ -63,19 +64,4 @@ def read_settings(source: Source) -> Settings:
             raise ConfigError(
                 f"no strategy {strategy!r} for repositories", where=where, next_step=f"use {', '.join(STRATEGIES)}"
             )
-    known = set(Settings.model_fields)
-    for key, _ in source.extra:
-        if key not in known:
-            raise ConfigError(
-                f"unknown option {key!r} for a repository", where=where,
-                next_step=f"use one of {', '.join(sorted(known))}",
-            )  # fmt: skip
-    try:
-        return Settings.model_validate(dict(source.extra))
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else "option"
-        raise ConfigError(
-            f"bad value {dict(source.extra).get(key, '')!r} for {key!r}", where=where,
-            cause=first["msg"].removeprefix("Value error, "), next_step=f"correct {key}= on that line",
-        ) from None  # fmt: skip
+    return read_options(source, Settings, "a repository")

@@ -65,3 +65,10 @@ def test_what_no_read_back_may_do_is_refused(body: str) -> None:
 def test_names_that_are_not_given_are_not_there() -> None:
     tests = read_tests("def test_a(call):\n    assert open('x')\n")
     assert [one.message for one in failures(tests, lambda tool: [])] == ["NameError: name 'open' is not defined"]
+
+
+def test_arithmetic_that_fails_is_a_failure_and_no_crash() -> None:
+    tests = read_tests("def test_endless(call):\n    assert int(float('inf')) == 1\n")
+    assert [one.message[:13] for one in failures(tests, lambda tool: [])] == ["OverflowError"]
+    with pytest.raises(BadScript, match="cannot be defined"):
+        read_tests("def test_default(call, number=int('x')):\n    assert number\n")

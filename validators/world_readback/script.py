@@ -28,6 +28,8 @@ _BUILTINS: Mapping[str, object] = {
     for function in (all, any, len, sorted, isinstance, min, max, sum, str, int, float, list, dict, set, tuple, repr)
 }
 MAX_TESTS = 500
+_RAISED = (TypeError, LookupError, AttributeError, ValueError, ArithmeticError, RecursionError, NameError)
+"""What the allowed syntax can raise besides a failed assertion."""
 
 
 class BadScript(Exception):
@@ -55,7 +57,11 @@ def read_tests(script: str) -> Mapping[str, Callable[[Read], None]]:
         raise BadScript(fault)
     space: dict[str, object] = {"__builtins__": dict(_BUILTINS)}
     # Every node was looked at: nothing here can leave the names above.
-    exec(compile(tree, "read-back", "exec"), space)
+    try:
+        exec(compile(tree, "read-back", "exec"), space)
+    except _RAISED as exc:
+        # Defaults of parameters are evaluated here.
+        raise BadScript(f"its functions cannot be defined: {type(exc).__name__}: {exc}") from exc
     found = {name: test for name, test in space.items() if name.startswith("test_") and callable(test)}
     if not 0 < len(found) <= MAX_TESTS:
         raise BadScript(f"it has {len(found)} tests, where 1 to {MAX_TESTS} are wanted")
@@ -74,7 +80,7 @@ def failures(tests: Mapping[str, Callable[[Read], None]], call: Read) -> Iterato
             test(call)
         except AssertionError as exc:
             yield Failed(name, str(exc) or "it shows something else")
-        except (TypeError, LookupError, AttributeError, ValueError, RecursionError, NameError) as exc:
+        except _RAISED as exc:
             # A state that is not as the script expects may have no row where it reads one.
             yield Failed(name, f"{type(exc).__name__}: {exc}")
 

@@ -58,11 +58,13 @@ class WorldReadback:
         open_ = opened(candidate, context)
         judged = []
         with_reads = _Reader(candidate, open_)
-        for line in candidate.panel:
-            grade, image = _played(candidate, open_, line)
-            failed = tuple(failures(tests, with_reads.at(image)))
-            judged.append(Judged(line.label, _end_holds(candidate, grade), failed))
-        with_reads.close()
+        try:
+            for line in candidate.panel:
+                grade, image = _played(candidate, open_, line)
+                failed = tuple(failures(tests, with_reads.at(image)))
+                judged.append(Judged(line.label, _end_holds(candidate, grade), failed))
+        finally:
+            with_reads.close()
         findings = [finding for one in judged for finding in _disagreements(one)]
         evidence: dict[str, JsonValue] = {"tests": len(tests), "trajectories": len(judged), "matrix": _matrix(judged)}
         status = VerdictStatus.FAIL if findings else VerdictStatus.PASS
