@@ -45,6 +45,8 @@ def test_hostile_tests_of_a_project(lab: Any, make_project: Any, tmp_path: Path,
     ended = lab.build(tmp_path, "--sandbox", "bubblewrap", source=source, timeout=400)
     assert ended.code in (0, 1), ended
     assert lab.survivors(tmp_path) == []
-    # How far the other tests come before a fork bomb meets its limit is the machine's affair: some runs say enough.
-    fates = ("admitted", "rejected") if name == "fork-bomb" else ("admitted",)
-    assert ended.report["statuses"] in [{fate: 1, "dropped": 1} for fate in fates], ended.report["funnel"]
+    said = {(row["status"], row["reason"]) for row in ended.report["funnel"]} - {("dropped", "no_parent")}
+    # A fork bomb takes processor time until the run's own limit: on a busy machine the reference does not get through.
+    fates = {("admitted", "")} | ({("rejected", "reference_report_incomplete")} if name == "fork-bomb" else set())
+    assert len(said) == 1, ended.report["funnel"]
+    assert said <= fates, ended.report["funnel"]
