@@ -25,7 +25,7 @@ class WorldDeterminism:
     """The same calls give the same bytes in two processes with different hash seeds, and after a fork or a restore."""
 
     name = "world_determinism"
-    version = "1"
+    version = "2"
     order = 20
     environment = "world"
 
@@ -54,7 +54,7 @@ class WorldDeterminism:
         findings = [*_differences(candidate.panel, here, there), *_of_copies(task, candidate.panel)]
         evidence: dict[str, JsonValue] = {
             "trajectories": len(panel), "calls": sum(map(len, panel)),
-            "states": {line.label: seen.end for line, seen in zip(candidate.panel, here, strict=True)},
+            "ends": len({seen.end for seen in here}),
         }  # fmt: skip
         status = VerdictStatus.FAIL if findings else VerdictStatus.PASS
         verdict = verdict_of(self, status, findings, watch, evidence=evidence)
@@ -63,7 +63,7 @@ class WorldDeterminism:
 
 def _only_images_differ(here: Sequence[Seen], there: list[Seen]) -> bool:
     def stateless(plays: Sequence[Seen]) -> list[Seen]:
-        return [one._replace(states=[]) for one in plays]
+        return [one._replace(states=[], end="") for one in plays]
 
     return list(here) != there and stateless(here) == stateless(there)
 

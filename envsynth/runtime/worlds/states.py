@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -74,8 +75,9 @@ def table_diff(connection: sqlite3.Connection, table: JSON) -> TableDiff:
     columns, keys = compared_columns(table), key_columns(table)
     if _same_rows(connection, table, columns):
         return TableDiff([], [], [])
-    added = _rows_of_one(connection, table, "main", "initial")
-    removed = _rows_of_one(connection, table, "initial", "main")
+    added, removed = _apart(
+        _unpaired(connection, table, "main", "initial"), _unpaired(connection, table, "initial", "main")
+    )
     if not keys:
         return TableDiff(added, removed, [])
     gone = {_key(row, keys): row for row in removed}
@@ -99,20 +101,36 @@ def _same_rows(connection: sqlite3.Connection, table: JSON, columns: Sequence[st
     return bool(connection.execute(sql).fetchone()[0])
 
 
-def _rows_of_one(connection: sqlite3.Connection, table: JSON, here: str, there: str) -> list[Row]:
-    """Rows that `here` has and `there` has not; equal rows are counted where a table has no key."""
+def _unpaired(connection: sqlite3.Connection, table: JSON, here: str, there: str) -> list[Row]:
+    """Rows that `here` has and `there` has not under the same number."""
     columns = compared_columns(table)
-    names, place = ", ".join(f'"{name}"' for name in columns), f'"{table["name"]}"'
-    if key_columns(table):
-        sql = f"SELECT {names} FROM {here}.{place} EXCEPT SELECT {names} FROM {there}.{place}"
-        return [dict(zip(columns, row, strict=True)) for row in connection.execute(sql)]
-    counted = f"{names}, count(*)" if names else "count(*)"
-    grouped = f" GROUP BY {names}" if names else ""
-    most = {tuple(row[:-1]): row[-1] for row in connection.execute(f"SELECT {counted} FROM {there}.{place}{grouped}")}
-    rows: list[Row] = []
-    for *values, count in connection.execute(f"SELECT {counted} FROM {here}.{place}{grouped}"):
-        rows += [dict(zip(columns, values, strict=True))] * max(0, count - most.get(tuple(values), 0))
-    return rows
+    names = ", ".join(f'a."{name}"' for name in columns) or "1"
+    other = "".join(f' OR a."{name}" IS NOT b."{name}"' for name in columns)
+    sql = (
+        f'SELECT {names} FROM {here}."{table["name"]}" a LEFT JOIN {there}."{table["name"]}" b'
+        f" ON b._rowid_ = a._rowid_ WHERE b._rowid_ IS NULL{other}"
+    )
+    return [{name: row[place] for place, name in enumerate(columns)} for row in connection.execute(sql)]
+
+
+def _apart(added: Sequence[Row], removed: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Both without rows that are equal in pairs: those only moved to another number."""
+    moved = Counter(_values(row) for row in added) & Counter(_values(row) for row in removed)
+    return _without(added, Counter(moved)), _without(removed, Counter(moved))
+
+
+def _without(rows: Sequence[Row], gone: Counter[tuple[JSON, ...]]) -> list[Row]:
+    kept = []
+    for row in rows:
+        if gone[_values(row)] > 0:
+            gone[_values(row)] -= 1
+        else:
+            kept.append(row)
+    return kept
+
+
+def _values(row: Row) -> tuple[JSON, ...]:
+    return tuple(row.values())
 
 
 def _key(row: Row, keys: Sequence[str]) -> tuple[JSON, ...]:
