@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from envsynth.models import Tool, World
 from envsynth.models.world import Parameter
@@ -18,7 +19,8 @@ _LARGE_PLAN = 200
 """Elements of a plan at most, where a tool would take more."""
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True)
+class Target:
     """What an attack is made from."""
 
     world: World
@@ -46,44 +48,45 @@ class Target(NamedTuple):
     def plan(self, tool: Tool, step: str, size: int) -> str:
         """A plan of equal elements."""
         fields = tool.each.fields if tool.each else ()
-        return json.dumps([{field.name: _value(field, step, self.world) for field in fields}] * size)
+        return json.dumps([{field.name: self._fitting(field, step) for field in fields}] * size)
 
     def _value(self, tool: Tool, parameter: Parameter, step: str) -> JSON:
         if tool.each is not None and parameter.name == tool.each.parameter:
             return self.plan(tool, step, min(tool.each.maximum, _LARGE_PLAN))
-        return _value(parameter, step, self.world)
+        return self._fitting(parameter, step)
 
+    def _fitting(self, parameter: Parameter, step: str) -> JSON:
+        choices = self._choices(parameter)
+        return choices[{"low": 0, "middle": len(choices) // 2, "high": len(choices) - 1}[step]]
 
-def _value(parameter: Parameter, step: str, world: World) -> JSON:
-    choices = _choices(parameter, world)
-    return choices[{"low": 0, "middle": len(choices) // 2, "high": len(choices) - 1}[step]]
+    def _choices(self, parameter: Parameter) -> Sequence[JSON]:
+        """Values that fit, from small to large."""
+        if parameter.enum:
+            return parameter.enum
+        if parameter.type == "boolean":
+            return (False, True)
+        known = [value for value in self._visible.get(parameter.name, ()) if _fits(parameter, value)]
+        if parameter.type == "string":
+            return known or [_text(parameter, "a")]
+        if parameter.minimum is None and parameter.maximum is None and known:
+            return known
+        low = parameter.minimum if parameter.minimum is not None else min(0, parameter.maximum or 0)
+        high = parameter.maximum if parameter.maximum is not None else low + 100
+        middle = (low + high) / 2
+        if parameter.type == "integer":
+            return (int(low), int(middle), int(high))
+        return (low, middle, high)
 
-
-def _choices(parameter: Parameter, world: World) -> Sequence[JSON]:
-    """Values that fit, from small to large."""
-    if parameter.enum:
-        return parameter.enum
-    if parameter.type == "boolean":
-        return (False, True)
-    known = [value for value in _visible(world, parameter.name) if _fits(parameter, value)]
-    if parameter.type == "string":
-        return known or [_text(parameter, "a")]
-    if parameter.minimum is None and parameter.maximum is None and known:
-        return known
-    low = parameter.minimum if parameter.minimum is not None else min(0, parameter.maximum or 0)
-    high = parameter.maximum if parameter.maximum is not None else low + 100
-    middle = (low + high) / 2
-    if parameter.type == "integer":
-        return (int(low), int(middle), int(high))
-    return (low, middle, high)
-
-
-def _visible(world: World, name: str) -> Iterable[JSON]:
-    """Values that visible columns of this name hold at the start."""
-    for table in world.tables:
-        for place, column in enumerate(table.columns):
-            if column.name == name and not table.hidden and not column.hidden:
-                yield from (row[place] for row in world.rows.get(table.name, ()))
+    @cached_property
+    def _visible(self) -> Mapping[str, Sequence[JSON]]:
+        """Values that visible columns hold at the start, each once, by the columns' name."""
+        found: dict[str, dict[JSON, None]] = {}
+        for table in self.world.tables:
+            for place, column in enumerate(table.columns):
+                if not table.hidden and not column.hidden:
+                    values = found.setdefault(column.name, {})
+                    values.update((row[place], None) for row in self.world.rows.get(table.name, ()))
+        return {name: tuple(values) for name, values in found.items()}
 
 
 def _fits(parameter: Parameter, value: JSON) -> bool:

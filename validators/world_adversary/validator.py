@@ -31,7 +31,7 @@ class WorldAdversary:
     """
 
     name = "world_adversary"
-    version = "1"
+    version = "2"
     order = 40
     environment = "world"
 
