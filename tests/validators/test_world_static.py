@@ -168,6 +168,11 @@ ORDERED = {
     "union in order": ("SELECT item FROM stock UNION SELECT item FROM orders ORDER BY 1", True),
     "join of a key and one row": ("SELECT o.amount, s.day FROM orders o CROSS JOIN state s WHERE o.id = 1", True),
     "distinct": ("SELECT DISTINCT price FROM stock", False),
+    "by a constant": ("SELECT item FROM stock ORDER BY 1=1", False),
+    "by a function of nothing": ("SELECT item FROM stock ORDER BY abs(1), 'item' COLLATE NOCASE DESC", False),
+    "by a parameter": ("SELECT item FROM stock ORDER BY :now", False),
+    "by its number": ("SELECT item FROM stock ORDER BY 1 DESC LIMIT 2", True),
+    "by a case": ("SELECT item FROM stock ORDER BY CASE WHEN item = 'lamp' THEN 0 ELSE 1 END, item", True),
 }
 
 
@@ -175,6 +180,59 @@ ORDERED = {
 def test_results_of_several_rows_have_an_order(cache: Cache, judge: Judge, sql: str, ordered: bool) -> None:
     verdict = judge(world_bench.candidate(cache, tool(result=sql)))
     assert rules(verdict) == (set() if ordered else {"result_without_order"})
+
+
+_SORTED = "(SELECT item FROM stock ORDER BY item)"
+INNER: dict[str, tuple[str, str]] = {
+    "joined as they come": ("SELECT group_concat(item) FROM stock", "group_concat"),
+    "listed as they come": ("SELECT json_group_array(item) FROM stock WHERE price > 3", "json_group_array"),
+    "in a column": ("SELECT (SELECT group_concat(item) FROM orders) AS o FROM stock ORDER BY item", "group_concat"),
+    "by a constant": ("SELECT group_concat(item) FROM (SELECT item FROM stock ORDER BY 1=1)", "group_concat"),
+    "from a subquery": ("SELECT group_concat(item) FROM (SELECT item FROM stock)", "group_concat"),
+    "two one row tables and more": ("SELECT group_concat(money) FROM state, stock", "group_concat"),
+    "numbered as they come": ("SELECT item, row_number() OVER () AS n FROM stock ORDER BY item", "row_number"),
+    "first of a part": ("SELECT first_value(item) OVER (PARTITION BY price) f FROM stock ORDER BY 1", "first_value"),
+    "a window by name": ("SELECT lag(item) OVER w AS f FROM stock WINDOW w AS (PARTITION BY 1) ORDER BY 1", "lag"),
+    "joined in order": (f"SELECT group_concat(item) FROM {_SORTED}", ""),
+    "in an order by name": (f"WITH s AS {_SORTED} SELECT json_group_array(item) FROM s", ""),
+    "a list of one": ("SELECT json_group_array(money) FROM state", ""),
+    "of one object": ("SELECT json_group_array(money) FILTER (WHERE money > 3) FROM state", ""),
+    "of a list": ("SELECT json_group_array(value) FROM json_each('[1, 2]')", ""),
+    "numbered in order": ("SELECT item, row_number() OVER (ORDER BY item) AS n FROM stock ORDER BY item", ""),
+    "a window by name in order": ("SELECT lag(item) OVER w AS f FROM stock WINDOW w AS (ORDER BY item) ORDER BY 1", ""),
+    "a sum by part": ("SELECT item, sum(price) OVER (PARTITION BY item) s FROM stock ORDER BY item", ""),
+}
+
+
+@pytest.mark.parametrize(("sql", "function"), INNER.values(), ids=INNER.keys())
+def test_what_depends_on_an_order_states_it(cache: Cache, judge: Judge, sql: str, function: str) -> None:
+    verdict = judge(world_bench.candidate(cache, tool(result=sql)))
+    assert rules(verdict) == ({"order_inside_missing"} if function else set())
+    assert not function or verdict.findings[0].message.startswith(f"what {function} gives depends")
+
+
+@pytest.mark.parametrize(
+    "over", ["SELECT day > 3 OR 7 = (SELECT demand FROM tape WHERE day = 2) FROM state", "SELECT count(*) FROM tape"]
+)
+def test_the_end_tells_nothing_hidden(cache: Cache, judge: Judge, over: str) -> None:
+    verdict = judge(world_bench.candidate(cache, worldkit.shop(over=over)))
+    assert rules(verdict) == {"over_reads_hidden"}
+    assert "tape" in verdict.findings[0].message
+
+
+@pytest.mark.parametrize(("written", "found"), [(True, {"refers_to_hidden"}), (False, set())])
+def test_nobody_tries_out_which_hidden_rows_there_are(
+    cache: Cache, judge: Judge, written: bool, found: set[str]
+) -> None:
+    world = worldkit.shop()
+    key = {"type": "text", "role": "key", "references": "suppliers.item"}
+    world["tables"]["asked"] = {"tolerated": True, "columns": {"item": key}}
+    parameters = {"item": {"type": "string", "doc": "A name."}}
+    effects = ["INSERT INTO asked VALUES (:item)" if written else "INSERT INTO audit(seen) VALUES (:item)"]
+    world["tools"]["ask"] = {"kind": "write", "doc": "Ask.", "parameters": parameters, "effects": effects}
+    verdict = judge(world_bench.candidate(cache, world))
+    assert rules(verdict) == found
+    assert [one.where for one in verdict.findings] == ["table asked, column item"] * len(found)
 
 
 def test_a_table_that_grows_has_no_single_row(cache: Cache, judge: Judge) -> None:

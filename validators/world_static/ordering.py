@@ -9,6 +9,7 @@ from itertools import pairwise
 from envsynth.runtime.worlds.authority import Connection
 from envsynth.runtime.worlds.sqltext import Token, tokens
 from envsynth.runtime.worlds.tools import marked
+from envsynth.validators.world_static.inner_order import closing, orders
 from envsynth.validators.world_static.statements import Statement
 
 _AGGREGATES = frozenset({
@@ -33,7 +34,7 @@ def lacks_order(statement: Statement, connection: Connection, keys: Keys) -> boo
     """
     pieces = tokens(statement.sql)
     outer = [piece.text for piece in pieces if piece.depth == 0 and piece.kind == "word"]
-    if any(one == "ORDER" and two == "BY" for one, two in pairwise(outer)):
+    if orders(pieces, 0):
         return False
     if "GROUP" not in outer and not {"UNION", "INTERSECT", "EXCEPT"} & set(outer) and _is_aggregate(pieces):
         return False
@@ -83,7 +84,7 @@ def _table_called(name: str, pieces: Sequence[Token], keys: Keys) -> str:
 def _is_aggregate(pieces: Sequence[Token]) -> bool:
     """Whether the outermost SELECT has an aggregate among its columns, which makes one row of all of them."""
     for place in _of_own_columns(pieces):
-        name, end = pieces[place].text, _closing(pieces, place + 1)
+        name, end = pieces[place].text, closing(pieces, place + 1)
         if pieces[end + 1 : end + 2] and pieces[end + 1].text in ("OVER", "FILTER"):
             continue
         single = not any(piece.text == "," and piece.depth == pieces[place].depth + 1 for piece in pieces[place:end])
@@ -99,14 +100,7 @@ def _of_own_columns(pieces: Sequence[Token]) -> Iterator[int]:
     while place < len(pieces) and not (pieces[place].depth == 0 and pieces[place].text == "FROM"):
         after = pieces[place + 1].text if place + 1 < len(pieces) else ""
         if pieces[place].text == "(" and after in ("SELECT", "WITH", "VALUES"):
-            place = _closing(pieces, place)
+            place = closing(pieces, place)
         elif pieces[place].kind == "word" and after == "(":
             yield place
         place += 1
-
-
-def _closing(pieces: Sequence[Token], opening: int) -> int:
-    """Place of the parenthesis that closes the one at `opening`."""
-    depth = pieces[opening].depth
-    rest = range(opening + 1, len(pieces))
-    return next((place for place in rest if pieces[place].text == ")" and pieces[place].depth == depth), len(pieces))

@@ -12,6 +12,7 @@ from envsynth.protocols import Context
 from envsynth.runtime.worlds.authority import Connection
 from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.timing import Stopwatch
+from envsynth.validators.world_static.inner_order import unordered_inside
 from envsynth.validators.world_static.ordering import lacks_order
 from envsynth.validators.world_static.program import Storage
 from envsynth.validators.world_static.schemas import schema_findings
@@ -22,12 +23,25 @@ from envsynth.validators.worlds.opened import Opened, opened
 
 __all__ = ["WorldStatic"]
 
+_OVER = (
+    "it reads hidden {read}: that an episode goes on would tell it for nothing; have the call that decides it write"
+    " the end into a visible column, and read that"
+)
+_INNER = (
+    "what {function} gives depends on the order of its rows, and none is stated: take them FROM (SELECT ... ORDER BY a"
+    " key), or put ORDER BY into the window"
+)
+_REFERS = (
+    "it refers to hidden {target}, and tools write it: a refused row would tell which values are there; drop"
+    " `references`, or make {target} visible"
+)
+
 
 class WorldStatic:
     """A world task keeps to its authority, hides what it hides, says what it must, and asks for something."""
 
     name = "world_static"
-    version = "1"
+    version = "2"
     order = 10
     environment = "world"
 
@@ -51,6 +65,7 @@ class WorldStatic:
         fatal = [
             *(finding for one in prepared for finding in _of_statement(*one, open_)),
             *_of_orders(prepared, open_),
+            *_of_references(prepared, open_),
             *schema_findings(world),
             *text_findings(candidate, world),
             *private_findings(candidate, world, context.blobs.get(candidate.world.world)),
@@ -93,7 +108,7 @@ def _of_statement(statement: Statement, prepared: Prepared, open_: Opened) -> It
 
 
 def _of_orders(prepared: Sequence[tuple[Statement, Prepared]], open_: Opened) -> Iterator[Finding]:
-    """Results that have no order, and those that read what is hidden without having asked."""
+    """What has no order, and what reads hidden things without having asked."""
     grown = {inserted_table(statement.sql) for statement, _ in prepared if statement.kind == "effect"}
     keys: dict[str, tuple[str, ...] | None] = {
         table.name: () if table.name not in grown and len(open_.world.rows.get(table.name, ())) <= 1
@@ -108,11 +123,28 @@ def _of_orders(prepared: Sequence[tuple[Statement, Prepared]], open_: Opened) ->
                 continue
             if _is_for_show(statement) and (read := storage.hidden_read(one.program, open_.model.hidden)):
                 yield Finding(rule="reads_hidden", message=f"it reads hidden {read}", where=statement.where)
+            if statement.kind == "over" and (read := storage.hidden_read(one.program, open_.model.hidden)):
+                yield Finding(rule="over_reads_hidden", message=_OVER.format(read=read), where=statement.where)
+            if function := unordered_inside(statement.sql, {name: key == () for name, key in keys.items()}):
+                message = _INNER.format(function=function)
+                yield Finding(rule="order_inside_missing", message=message, where=statement.where)
             if statement.kind == "result" and lacks_order(statement, connection, keys):
-                message = "it may give several rows and has no ORDER BY"
+                message = "it may give several rows and has no ORDER BY that names a column"
                 yield Finding(rule="result_without_order", message=message, where=statement.where)
     finally:
         connection.sql.close()
+
+
+def _of_references(prepared: Sequence[tuple[Statement, Prepared]], open_: Opened) -> Iterator[Finding]:
+    """Columns whose values a tool may only choose among hidden ones."""
+    written = frozenset[str]().union(*(one.written for _, one in prepared))
+    hidden = open_.model.hidden
+    for table in open_.world.tables:
+        for column in table.columns if table.name in written else ():
+            if column.references and hidden.covers(*column.references.split(".", 1)):
+                message = _REFERS.format(target=column.references)
+                where = f"table {table.name}, column {column.name}"
+                yield Finding(rule="refers_to_hidden", message=message, where=where)
 
 
 def _is_for_show(statement: Statement) -> bool:
