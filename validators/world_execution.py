@@ -16,6 +16,7 @@ from envsynth.timing import Stopwatch
 from envsynth.validators.worlds.opened import opened, task_of
 from envsynth.validators.worlds.plays import panel_plays
 from envsynth.validators.worlds.replayer import Call, Seen, replay
+from envsynth.validators.worlds.surface import surface
 
 __all__ = ["WorldExecution"]
 
@@ -39,7 +40,7 @@ class WorldExecution:
     """Idle gets what it should, the reference 1 in fresh episodes, every other trajectory what it claims."""
 
     name = "world_execution"
-    version = "1"
+    version = "2"
     order = 30
     environment = "world"
 
@@ -48,7 +49,8 @@ class WorldExecution:
     ) -> Verdict:
         """FAIL where an outcome is not the claimed one, the reference fails, or utilities contradict each other."""
         watch = Stopwatch()
-        model = opened(candidate, context).model
+        open_ = opened(candidate, context)
+        model = open_.model
         panel = {line.label: line for line in candidate.panel}
         findings = [*_of_labels(candidate.panel, candidate.verifier.utility)]
         if findings:
@@ -60,7 +62,10 @@ class WorldExecution:
         fresh = [_fresh(task, calls, reference) for _ in range(REPEATS)]
         findings += _of_reference([*fresh, played["reference"]])
         findings += _of_claims(panel, played)
-        evidence: dict[str, JsonValue] = {"outcomes": {label: one.outcome for label, one in played.items()}}
+        evidence: dict[str, JsonValue] = {
+            "outcomes": {label: one.outcome for label, one in played.items()},
+            "fingerprint": surface(open_.world, task, calls).document(),
+        }
         if candidate.verifier.utility is not None:
             utilities = {label: one.utility for label, one in played.items() if one.utility is not None}
             findings += utility_findings(candidate, candidate.verifier.utility, utilities)

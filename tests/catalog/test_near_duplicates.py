@@ -9,7 +9,8 @@ import pytest
 from envsynth.catalog import Catalog
 from envsynth.catalog._sql import statements
 from envsynth.leaks import Change
-from envsynth.models import Outcome, OutcomeStatus, Reference, Verdict, VerdictStatus
+from envsynth.models import Outcome, OutcomeStatus, Reference, Verdict, VerdictStatus, digest_of
+from envsynth.sketches import Fingerprint, sketch
 from envsynth.validators.leakage.fingerprint import fingerprint
 
 BEFORE = "def f(x):\n    return x\n\n\ndef g(x):\n    return -x\n"
@@ -23,7 +24,7 @@ WHERE = "id NOT IN (SELECT other FROM near_duplicate)"
 def with_change(outcome: Outcome, before: str, after: str, path: str = "src/m.py") -> Outcome:
     reference = Reference(changes="0" * 64, patch="0" * 64)
     made = fingerprint([Change(path, before, after)], reference, {})
-    evidence = {"fingerprint": {"patch": made.patch, "symbols": list(made.symbols), "sketch": list(made.sketch)}}
+    evidence = {"fingerprint": made.document()}
     verdict = Verdict(validator="leakage", version="1", status=VerdictStatus.PASS, evidence=evidence)
     return outcome.model_copy(update={"verdicts": (*outcome.verdicts, verdict)})
 
@@ -66,3 +67,29 @@ def test_one_of_each_is_exported(catalog: Catalog) -> None:
 
 def test_the_condition_is_shown_to_users() -> None:
     assert any(WHERE in name for name in statements("examples"))
+
+
+def with_surface(outcome: Outcome, tools: str, *rows: str) -> Outcome:
+    made = Fingerprint(digest_of([tools, rows]), (tools,), sketch(rows))
+    evidence = {"fingerprint": made.document()}
+    verdict = Verdict(validator="world_execution", version="1", status=VerdictStatus.PASS, evidence=evidence)
+    return outcome.model_copy(update={"verdicts": (*outcome.verdicts, verdict)})
+
+
+def test_world_tasks_are_twins_by_tools_and_changed_rows(maker, tmp_path: Path) -> None:
+    rows = [f"row {number}" for number in range(20)]
+    outcomes = [
+        with_surface(maker.outcome(1), "shop", *rows),
+        with_surface(maker.outcome(2), "shop", *rows),
+        with_surface(maker.outcome(3), "shop", *rows, "one more"),
+        with_surface(maker.outcome(4), "bank", *rows),
+        with_surface(maker.outcome(5), "shop", *rows[:8]),
+        with_change(maker.outcome(6), BEFORE, FIX),
+    ]
+    with Catalog.open(tmp_path / "c.duckdb") as catalog:
+        catalog.record(catalog.begin_build({}), outcomes, maker.blobs)
+        tasks = {task.id: task.candidate.provenance.lead.index for task in catalog.tasks()}
+        found = catalog.query("SELECT task, other, why FROM near_duplicate").rows
+    pairs = {tuple(sorted((tasks[one], tasks[two]))): why for one, two, why in found}
+    like = "same tools, like changes"
+    assert pairs == {(1, 2): "same tools, same changes", (1, 3): like, (2, 3): like}

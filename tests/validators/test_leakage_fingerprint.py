@@ -6,7 +6,8 @@ import pytest
 
 from envsynth.leaks import Change
 from envsynth.models import Reference
-from envsynth.validators.leakage.fingerprint import SKETCH, Fingerprint, fingerprint
+from envsynth.sketches import SKETCH, Fingerprint
+from envsynth.validators.leakage.fingerprint import fingerprint
 
 BEFORE = (
     "class A:\n    def f(self, x):\n        return x\n\n    def g(self):\n        return 1\n\n\n"

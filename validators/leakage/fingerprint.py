@@ -1,42 +1,23 @@
-"""What two candidates of the same change have in common: the patch, the changed symbols, and a sketch of its words.
-
-The sketch is a MinHash signature (Broder 1997, "On the resemblance and containment of documents"): the share of equal
-positions in two sketches estimates how much of their features is shared. The catalog compares them, in SQL.
-"""
+"""What two candidates of the same change have in common: the patch, the changed symbols, and a sketch of its words."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from envsynth.leaks import Change
 from envsynth.models import Reference, digest_of
+from envsynth.sketches import Fingerprint, sketch
 from envsynth.validators.leakage.passages import squeezed
 
-__all__ = ["SKETCH", "Fingerprint", "fingerprint"]
+__all__ = ["fingerprint"]
 
-SKETCH = 64
-"""Positions of a sketch; the catalog's view cuts it into 16 bands of 4."""
 _GRAM = 4
 """Words in a feature."""
 _WORD = re.compile(r"\w+|[^\w\s]")
-_PRIME = 2**61 - 1
-
-
-class Fingerprint(NamedTuple):
-    """What the catalog compares."""
-
-    patch: str
-    """sha256 of the added and removed lines by file name, without places, context and white space."""
-    symbols: tuple[str, ...]
-    """`module.py:Class.function` of everything whose code changed."""
-    sketch: tuple[int, ...]
-    """`SKETCH` numbers below 2**32."""
 
 
 def fingerprint(changes: Iterable[Change], reference: Reference, binary: Mapping[str, str]) -> Fingerprint:
@@ -59,7 +40,7 @@ def fingerprint(changes: Iterable[Change], reference: Reference, binary: Mapping
         features |= {f"{name}{sign}{gram}" for sign, lines in (("+", added), ("-", removed)) for gram in _grams(lines)}
         symbols += [f"{name}:{symbol}" for symbol in _changed_symbols(change)]
     features |= {f"symbol {symbol}" for symbol in symbols}
-    return Fingerprint(digest_of(patch), tuple(sorted(set(symbols))), _sketch(features))
+    return Fingerprint(digest_of(patch), tuple(sorted(set(symbols))), sketch(features))
 
 
 def _difference(before: str, after: str) -> list[str]:
@@ -106,20 +87,3 @@ def _symbols(text: str) -> dict[str, str]:
             elif not isinstance(node, ast.expr):
                 waiting.append((prefix, node))
     return found
-
-
-def _sketch(features: Iterable[str]) -> tuple[int, ...]:
-    """The least value of each of `SKETCH` hash functions over all features; zeros where there is no feature."""
-    hashes = [int.from_bytes(hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest())
-              for feature in sorted(features)]  # fmt: skip
-    if not hashes:
-        return (0,) * SKETCH
-    return tuple(min((a * value + b) % _PRIME for value in hashes) & 0xFFFFFFFF for a, b in _COEFFICIENTS)
-
-
-def _coefficients() -> tuple[tuple[int, int], ...]:
-    drawn = [hashlib.blake2b(f"envsynth sketch {number}".encode(), digest_size=16).digest() for number in range(SKETCH)]
-    return tuple((int.from_bytes(d[:8]) % (_PRIME - 1) + 1, int.from_bytes(d[8:]) % _PRIME) for d in drawn)
-
-
-_COEFFICIENTS = _coefficients()

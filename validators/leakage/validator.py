@@ -63,11 +63,10 @@ class Leakage:
         )  # fmt: skip
 
 
-def _fingerprint(guards: Guards) -> JsonValue:
+def _fingerprint(guards: Guards) -> dict[str, JsonValue]:
     text = {change.path for change in guards.changes}
     binary = {entry.path: entry.blob for entry in guards.files.changes.entries if entry.path not in text}
-    made = fingerprint(guards.changes, guards.candidate.solution, binary)
-    return {"patch": made.patch, "symbols": list(made.symbols), "sketch": list(made.sketch)}
+    return fingerprint(guards.changes, guards.candidate.solution, binary).document()
 
 
 def _first(findings: Sequence[Finding]) -> list[Finding]:
