@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from envsynth.generators.business.blueprint import Service
-from envsynth.generators.business.checks_goal import steps_of
+from envsynth.generators.business.blueprint import Rule, Service, steps_of
 from envsynth.generators.business.compose import Company, compose
 from envsynth.generators.business.load import Library
 from envsynth.generators.business.prepared import Prepared
@@ -161,10 +160,10 @@ def invariants_bite(found: Authored) -> Iterator[Finding]:
 
 
 def rules_readable(found: Authored) -> Iterator[Finding]:
-    """Every rule that is only stated stands on a page that an agent can read."""
+    """Every rule that is stated, enforced or not, stands on a page that an agent can read."""
     found.trial.reset()
     for invariant in found.company.neutral.invariants:
-        if invariant.enforced:
+        if not invariant.stated_in:
             continue
         page = invariant.stated_in.partition("/")[2]
         answer = found.trial.call("read_page", {"page": page})
@@ -175,7 +174,7 @@ def rules_readable(found: Authored) -> Iterator[Finding]:
 
 
 def rules_cross(found: Authored) -> Iterator[Finding]:
-    """The trigger and the target of a rule lie in different services, and its query reads both."""
+    """The trigger and the target of a rule lie in different services, its query reads both, and its guard is met."""
     services = {service.service: service for service in found.company.services}
     prepared = Prepared(found.company.neutral.tables)
     try:
@@ -188,8 +187,17 @@ def rules_cross(found: Authored) -> Iterator[Finding]:
             for name in (rule.trigger, rule.target):
                 if not read & {table.name for table in services[name].tables}:
                     yield Finding(rule="rules_cross", message=f"its query reads nothing of {name}", where=where)
+            if rule.enforced and not _refused(rule, rule.enforced[1].error, found):
+                yield Finding(rule="rules_cross", message="its guard stops no forbidden plan of its goals", where=where)
     finally:
         prepared.close()
+
+
+def _refused(rule: Rule, error: str, found: Authored) -> bool:
+    """Whether some forbidden plan of a rule's goals fails by its guard."""
+    said = found.company.speaker.say(error)
+    tried = (found.trial.goals[goal.id] for goal in rule.goals)
+    return any(play.refusal.endswith(said) for one in tried for play in one.plays if play.kind.startswith("forbidden"))
 
 
 def traps(found: Authored) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ writes the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
@@ -197,7 +197,8 @@ class Rule(Model):
     sql: str
     """One SELECT of the rows that violate it, over the final state (`initial` is attached)."""
     enforced: tuple[str, Guard] | None = None
-    """Tool and guard that keep it; None: it is only stated, and checked at the end."""
+    """Tool of the target service, and guard that keeps it there, whose error names the rule's page of the manual; None:
+    it is only stated, and checked at the end."""
     settings: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     """Numbers of the rule, one drawn for each world; its statement names each in braces."""
     traps: tuple[str, ...] = ()
@@ -212,6 +213,8 @@ class Industry(Model):
     industry: Identifier
     title: str
     services: tuple[str, ...] = Field(min_length=4, max_length=7)
+    without: tuple[Identifier, ...] = ()
+    """Tools of its services that it does without, so that an agent has at most 26; their goals are none of its own."""
     company: tuple[str, ...] = Field(min_length=4)
     """Patterns of company names, with Faker's `{surname}` and `{city}`."""
     role: str
@@ -236,3 +239,14 @@ class Industry(Model):
 def parts_of(services: Sequence[Service], industry: Industry) -> tuple[Service | Rule, ...]:
     """Everything of a company that has settings and goals: its services and its rules."""
     return (*services, *industry.rules)
+
+
+def steps_of(goal: Goal) -> Iterator[tuple[tuple[str | int, ...], Step]]:
+    """All calls of a goal's plans, with where they stand."""
+    for kind, steps in (("reads", goal.reads), ("writes", goal.writes)):
+        for number, step in enumerate(steps):
+            yield (kind, number), step
+    yield ("verify",), goal.verify
+    for plan, steps in enumerate(goal.forbidden):
+        for number, step in enumerate(steps):
+            yield ("forbidden", plan, number), step

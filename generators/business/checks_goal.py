@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from envsynth.generators.business.blueprint import VAGUENESS, Entity, Goal, Step
+from envsynth.generators.business.blueprint import VAGUENESS, Entity, Goal, Step, steps_of
 from envsynth.generators.business.prepared import Prepared
 from envsynth.generators.business.words import as_names
 from envsynth.models import Table, Tool
@@ -83,17 +83,6 @@ def _about_faults(goal: Goal, variables: frozenset[str], scope: Surroundings) ->
             yield ("says",), f"there is no vagueness {level}"
         if not phrasings:
             yield ("says",), f"no phrasing at vagueness {level}"
-
-
-def steps_of(goal: Goal) -> Iterator[tuple[tuple[str | int, ...], Step]]:
-    """All calls of a goal's plans, with where they stand."""
-    for kind, steps in (("reads", goal.reads), ("writes", goal.writes)):
-        for number, step in enumerate(steps):
-            yield (kind, number), step
-    yield ("verify",), goal.verify
-    for plan, steps in enumerate(goal.forbidden):
-        for number, step in enumerate(steps):
-            yield ("forbidden", plan, number), step
 
 
 def _step_faults(step: Step, variables: frozenset[str], scope: Surroundings) -> Iterator[str]:

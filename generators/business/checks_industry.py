@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from envsynth.generators.business import manual
-from envsynth.generators.business.blueprint import Goal, Industry, Rule, Service, parts_of
-from envsynth.generators.business.checks_goal import Surroundings, goal_faults, steps_of
+from envsynth.generators.business.blueprint import Goal, Industry, Rule, Service, parts_of, steps_of
+from envsynth.generators.business.checks_goal import Surroundings, goal_faults
 from envsynth.generators.business.checks_names import name_faults, value_faults
 from envsynth.generators.business.checks_texts import Texts, goal_texts, service_texts
 from envsynth.generators.business.load import Library
 from envsynth.generators.business.prepared import Prepared
 from envsynth.generators.business.words import BUILT_IN, as_names, braces
 from envsynth.generators.business.yamllines import Fault
+from envsynth.models import Guard
 
 _OF_COMPANY = frozenset({"surname", "city"})
 
@@ -31,6 +32,7 @@ def industry_faults(library: Library, name: str) -> Iterator[Fault]:
         return library.place("industry", name, *place)
 
     yield from _twice(services, at("services"))
+    yield from _without_faults(library, industry, services)
     tables = [table for service in services for table in service.tables]
     try:
         prepared = Prepared([*tables, manual.table()])
@@ -73,6 +75,18 @@ def _twice(services: Sequence[Service], where: str) -> Iterator[Fault]:
             other = given.setdefault(key, service.service)
             if other != service.service:
                 yield Fault(where, f"the setting {key} belongs to {other} and to {service.service}")
+
+
+def _without_faults(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
+    """Tools that the industry does without, and that are not there or cannot be done without."""
+    known = {tool.name for name in industry.services for tool in library.service(name).tools}
+    looking = {entity.look_up[0]: entity.id for service in services for entity in service.entities}
+    for number, name in enumerate(industry.without):
+        where = library.place("industry", industry.industry, "without", number)
+        if name not in known:
+            yield Fault(where, f"none of its services has the tool {name}, which it is to do without")
+        elif name in looking:
+            yield Fault(where, f"it cannot do without {name}, with which the {looking[name]} is looked up")
 
 
 def _word_faults(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
@@ -186,14 +200,24 @@ def _rule_sql_faults(rule: Rule, scope: Surroundings, services: Mapping[str, Ser
         if fault := scope.prepared.fault(as_names(trap, scope.settings), effect=True):
             yield ("traps", number), f"traps: {fault}"
     if rule.enforced:
-        name, guard = rule.enforced
-        tool = scope.tools.get(name)
-        if tool is None:
-            yield ("enforced",), f"there is no tool {name}"
-            return
-        bound = [parameter.name for parameter in tool.parameters]
-        if fault := scope.prepared.fault(as_names(guard.sql, scope.settings), bound):
-            yield ("enforced",), fault
+        yield from ((("enforced",), message) for message in _guard_faults(rule, *rule.enforced, scope, services))
+
+
+def _guard_faults(
+    rule: Rule, name: str, guard: Guard, scope: Surroundings, services: Mapping[str, Service]
+) -> Iterator[str]:
+    tool = next((tool for tool in services[rule.target].tools if tool.name == name), None)
+    if tool is None:
+        yield f"{rule.target}, where its target lies, has no tool {name}"
+        return
+    sql = as_names(guard.sql, scope.settings)
+    bound = [parameter.name for parameter in tool.parameters]
+    if fault := scope.prepared.fault(sql, bound):
+        yield fault
+    elif not scope.prepared.tables_read(sql, bound) & {table.name for table in services[rule.trigger].tables}:
+        yield f"its guard reads no table of {rule.trigger}, where its trigger lies"
+    if rule.id not in guard.error:
+        yield f"the error of its guard does not name {rule.id}, the page of the manual that states it"
 
 
 def _process_faults(library: Library, industry: Industry, services: Sequence[Service]) -> Iterator[Fault]:
@@ -215,7 +239,7 @@ def _unused_tools(library: Library, industry: Industry, services: Sequence[Servi
     used = {step.tool for goal in goals for _, step in steps_of(goal)}
     used |= {entity.look_up[0] for service in services for entity in service.entities}
     for service in services:
-        for number, tool in enumerate(service.tools):
+        for tool in service.tools:
             if tool.name not in used:
-                where = library.place("service", service.service, "tools", number)
+                where = library.place("service", service.service, "tools", tool.name)
                 yield Fault(where, f"no goal of {industry.industry} uses the tool {tool.name}")

@@ -64,13 +64,13 @@ def _of_service(
     for table in service.tables:
         yield table.name, ("tables", table.name)
         yield from ((column.name, ("tables", table.name, "columns", column.name)) for column in table.columns)
-    for number, tool in enumerate(service.tools):
-        yield tool.name, ("tools", number)
+    for tool in service.tools:
+        yield tool.name, ("tools", tool.name)
         parameters = (*tool.parameters, *(tool.each.fields if tool.each else ()))
-        yield from ((one.name, ("tools", number, "parameters")) for one in parameters)
+        yield from ((one.name, ("tools", tool.name, "parameters")) for one in parameters)
         bound = [one.name for one in tool.parameters]
         shown = prepared.columns(as_names(tool.result, settings), bound) if tool.shape != "json" else []
-        yield from ((name, ("tools", number, "result")) for name in shown if name.isidentifier())
+        yield from ((name, ("tools", tool.name, "result")) for name in shown if name.isidentifier())
 
 
 def _words(services: Sequence[Service], industry: Industry) -> set[str]:
@@ -115,10 +115,10 @@ def _enumerated(service: Service) -> Iterator[tuple[tuple[str | int, ...], str, 
         for column in table.columns:
             if words := [word for word in column.enum if isinstance(word, str)]:
                 yield ("tables", table.name, "columns", column.name), f"{table.name}.{column.name}", words
-    for number, tool in enumerate(service.tools):
+    for tool in service.tools:
         for parameter in (*tool.parameters, *(tool.each.fields if tool.each else ())):
             if words := [word for word in parameter.enum if isinstance(word, str)]:
-                yield ("tools", number, "parameters"), f"{tool.name}'s {parameter.name}", words
+                yield ("tools", tool.name, "parameters"), f"{tool.name}'s {parameter.name}", words
 
 
 def shared_names(library: Library, industries: Sequence[str]) -> Iterator[Fault]:
@@ -154,10 +154,12 @@ def _borne_twice(library: Library, kind: str, own: Mapping[str, set[str]]) -> It
 
 def _kinds(library: Library, name: str) -> dict[str, set[str]]:
     """Neutral names of an industry by kind."""
-    services = [library.service(one) for one in library.industry(name).services if one in library.services]
+    industry = library.industry(name)
+    services = [library.service(one) for one in industry.services if one in library.services]
     tables = [table for service in services for table in service.tables]
     return {
-        "tool": {tool.name for service in services for tool in service.tools} | {"list_pages", "read_page"},
+        "tool": {tool.name for service in services for tool in service.tools} - {*industry.without}
+        | {"list_pages", "read_page"},
         "table": {table.name for table in tables} | {"policies"},
         "column": {column.name for table in tables for column in table.columns},
     }

@@ -29,14 +29,14 @@ def service_texts(service: Service) -> Texts:
             yield place, recipe.text or "", frozenset(rows.columns)
     for kind in ("derive", "traps"):
         yield from (((kind, number), sql, none) for number, sql in enumerate(getattr(service, kind)))
-    for number, tool in enumerate(service.tools):
-        yield from ((("tools", number, *place), text, none) for place, text in tool_texts(tool))
+    for tool in service.tools:
+        yield from ((("tools", tool.name, *place), text, none) for place, text in tool_texts(tool))
     yield from ((("invariants", number), one.sql, none) for number, one in enumerate(service.invariants))
     for number, entity in enumerate(service.entities):
         yield ("entities", number), entity.noun, none
         yield from ((("entities", number), one.phrase, frozenset({"value"})) for one in entity.attributes)
-    for number, goal in enumerate(service.goals):
-        yield from ((("goals", number, *place), text, more) for place, text, more in goal_texts(goal))
+    for goal in service.goals:
+        yield from ((("goals", goal.id, *place), text, more) for place, text, more in goal_texts(goal))
 
 
 def tool_texts(tool: Tool) -> Iterator[tuple[Place, str]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from envsynth.errors import ConfigError, GeneratorError
-from envsynth.generators.business.blueprint import Industry, Service
+from envsynth.generators.business.blueprint import Industry, Service, steps_of
 from envsynth.generators.business.yamllines import BadYaml, Fault, Lines, read_yaml
 
 _HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ class Library:
         """
         self.folder = folder
         self._read: dict[tuple[str, str], Read | Fault] = {}
-        self._orders: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._composed: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Service, ...]] = {}
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -82,14 +82,16 @@ class Library:
         return industry.processes[name]
 
     def composed(self, industry: Industry) -> tuple[Service, ...]:
-        """The services of an industry, each after those that it needs.
+        """The services of an industry, each after those that it needs, without the tools that it does without.
 
         Raises:
             GeneratorError: one of them is missing, or they need each other in a circle.
         """
-        if industry.services not in self._orders:
-            self._orders[industry.services] = self._in_order(industry)
-        return tuple(self.service(name) for name in self._orders[industry.services])
+        key = industry.services, industry.without
+        if key not in self._composed:
+            left_out = frozenset(industry.without)
+            self._composed[key] = tuple(_lean(self.service(name), left_out) for name in self._in_order(industry))
+        return self._composed[key]
 
     def place(self, kind: str, name: str, *place: str | int) -> str:
         """`file:line` of a part of a document; the document's name where it is from no file.
@@ -150,6 +152,15 @@ class Library:
         for needed in self.service(name).needs:
             self._visit(needed, industry, order, (*path, name))
         order.append(name)
+
+
+def _lean(service: Service, left_out: frozenset[str]) -> Service:
+    """A service without some tools, and without the goals that call one of them."""
+    if not any(tool.name in left_out for tool in service.tools):
+        return service
+    tools = tuple(tool for tool in service.tools if tool.name not in left_out)
+    goals = tuple(goal for goal in service.goals if not any(step.tool in left_out for _, step in steps_of(goal)))
+    return service.model_copy(update={"tools": tools, "goals": goals})
 
 
 @cache

@@ -34,7 +34,8 @@ def _place(where: str, company: Company) -> Place | None:
             "invariant": [one.id for one in service.invariants], "table": [one.name for one in service.tables],
         }  # fmt: skip
         if name in names.get(kind, ()):
-            return "service", service.service, (f"{kind}s", names[kind].index(name))
+            # Tools and goals by name: an industry may do without some. Invariants are a list.
+            return "service", service.service, (f"{kind}s", names[kind].index(name) if kind == "invariant" else name)
     return _of_rules(kind, name, rest, company)
 
 

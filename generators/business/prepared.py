@@ -67,8 +67,8 @@ class Prepared:
         self._connection.steps.refill()
         return [str(line[0]) for line in self._connection.sql.execute(query, _bound(parameters)).description]
 
-    def tables_read(self, query: str) -> frozenset[str]:
-        """Tables that a query reads."""
+    def tables_read(self, query: str, parameters: Iterable[str] = ()) -> frozenset[str]:
+        """Tables that a query reads; parameters as for `fault`."""
         found: set[str] = set()
 
         def look(action: int, one: str | None, *rest: object) -> int:
@@ -79,7 +79,7 @@ class Prepared:
         sql = self._connection.sql
         try:
             sql.set_authorizer(look)
-            sql.execute(f"EXPLAIN /* whose tables */ {query}", _bound(())).fetchall()
+            sql.execute(f"EXPLAIN /* whose tables */ {query}", _bound(parameters)).fetchall()
         except (sqlite3.Error, sqlite3.Warning):
             return frozenset()
         finally:

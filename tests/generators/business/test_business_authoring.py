@@ -23,6 +23,10 @@ def test_a_sound_world_has_no_finding(composed, small, place) -> None:
     assert authoring_findings(composed(place), small) == []
 
 
+IDLE_GUARD = (
+    '    enforced: [extend_loan, {sql: "SELECT NOT EXISTS(SELECT 1 FROM fines WHERE id = 0)", error: "no"}]\n'
+    "    goals:\n"
+)
 FAULTY = [
     ("sizes", LIBRARY, "processes:", "counts: {members: [3, 3], books: [5, 5]}\nprocesses:", "", "rows: 500 to 5000 are wanted"),  # noqa: E501
     ("tools_succeed", LOANS, "SELECT progress = 'running' FROM loans WHERE id = :loan", "SELECT progress = 'ended' AND progress = 'running' FROM loans WHERE id = :loan", "tool extend_loan", "no plan's call of it succeeds"),  # noqa: E501
@@ -37,6 +41,7 @@ FAULTY = [
     ("invariants_bite", LOANS, "    enforced: false\n    stated_in: policies/loans\n", "", "invariant extended_in_time", "it counts as enforced, and"),  # noqa: E501
     ("invariants_bite", LOANS, "  - id: extended_once\n", "  - id: extended_once\n    enforced: false\n    stated_in: policies/loans\n", "invariant extended_once", "no wrong, near or forbidden plan"),  # noqa: E501
     ("rules_cross", LIBRARY, "    trigger: fines", "    trigger: books", "rule no_time_while_owing", "reads nothing of books"),  # noqa: E501
+    ("rules_cross", LIBRARY, "    goals:\n", IDLE_GUARD, "rule no_time_while_owing", "its guard stops no forbidden plan"),  # noqa: E501
     ("traps", LOANS, "WHERE id % 11 = 3", "WHERE id % 11 = 33", "service loans, traps 1", "it changes no row"),
     ("traps", MEMBERS, "JOIN members m ON m.name = o.name AND m.id <> o.id", "JOIN members m ON m.name = o.name AND m.id < o.id AND m.id > 9999", "goal note", "no target has a plausible wrong one"),  # noqa: E501
     ("names", LIBRARY, "  find_books: search_volumes", "  find_books: find_books", "find_books", "has the blueprint's name"),  # noqa: E501

@@ -107,6 +107,10 @@ def test_services_that_need_each_other(change) -> None:
     assert "members → loans → members" in faults[0].message or "loans → members → loans" in faults[0].message
 
 
+GUARDED = (
+    '    enforced: [{tool}, {{sql: "SELECT NOT EXISTS(SELECT 1 FROM {table} WHERE id = 0)",'
+    " error: no_time_while_owing forbids it}}]\n    goals:\n"
+)
 INDUSTRY = [
     ("a name", "  lent: lent_on\n", "", "no name for lent, which"),
     ("a name twice", "  due: back_by\n", "  due: lent_on\n", "due and lent are both called lent_on"),
@@ -123,6 +127,15 @@ INDUSTRY = [
     ("a rule's setting that nobody is told", "of {debt_cents:money} or more", "of some size", "says nothing of {debt_cents}"),  # noqa: E501
     ("a process", "  desk: [note, pay]", "  desk: [note, pays]", "a goal pays, which is none"),
     ("a company's pattern", '"{city} Library"', '"{town} Library"', "no word for {town}"),
+    ("a guard on a tool of another service", "    goals:\n", GUARDED.format(tool="pay_fine", table="fines"), "where its target lies, has no tool pay_fine"),  # noqa: E501
+    ("a guard that does not look at the trigger", "    goals:\n", GUARDED.format(tool="extend_loan", table="books"), "reads no table of fines"),  # noqa: E501
+    ("a guard that names no page", "    goals:\n", GUARDED.format(tool="extend_loan", table="fines").replace("no_time_while_owing", "it"), "does not name no_time_while_owing"),  # noqa: E501
+    ("a guard of bad SQL", "    goals:\n", GUARDED.format(tool="extend_loan", table="fine"), "no such table: fine"),
+    ("a tool to do without that is not there", "company:", "without: [lend]\ncompany:", "has the tool lend, which it is to do without"),  # noqa: E501
+    ("a tool that is needed", "company:", "without: [list_fines]\ncompany:", "cannot do without list_fines, with which the fine is looked up"),  # noqa: E501
+    ("a goal that calls a tool it does without", "company:", "without: [pay_fine]\ncompany:", "a goal pay, which is none"),  # noqa: E501
+    ("a rule that calls a tool it does without", "company:", "without: [flag_loan]\ncompany:", "there is no tool flag_loan"),  # noqa: E501
+    ("a name of a tool it does without", "company:", "without: [pay_fine]\ncompany:", "pay_fine is the name of nothing"),  # noqa: E501
     ("a rule's goal", "policy: no_time_while_owing", "policy: no_time", "there is no page no_time"),
     ("a service", "services: [fines, loans, members, books]", "services: [fine, loans, members, books]", "there is no service 'fine'"),  # noqa: E501
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from envsynth.errors import GeneratorError
+from envsynth.generators.business.checks import library_faults
 from envsynth.generators.business.countries import country
 from envsynth.generators.business.words import TRIVIAL
 from envsynth.renaming import names_of
@@ -185,6 +186,21 @@ def test_an_enforced_rule_is_a_guard(change, composed) -> None:
     running = [row["id"] for row in table(company, "loans") if row["member"] == member and row["progress"] == "running"]
     answer = episode(company.world).call("prolong_lending", {"lending": running[0], "more_days": 3})
     assert answer.error == "that reader owes money"
+
+
+def test_an_industry_does_without_tools_and_their_goals(change, composed) -> None:
+    file = "industries/library.yaml"
+    change(file, "company:", "without: [pay_fine]\ncompany:")
+    change(file, "  pay_fine: book_charge\n", "")
+    library = change(file, "  desk: [note, pay]", "  desk: [note]").library
+    assert [str(fault) for fault in library_faults(library)] == []
+    whole, company = composed("gb", "1"), composed("gb", "1", library)
+    left_out = {tool.name for tool in whole.neutral.tools} - {tool.name for tool in company.neutral.tools}
+    assert (left_out, whole.goals.keys() - company.goals.keys()) == ({"pay_fine"}, {"pay"})
+    assert company.neutral.rows == whole.neutral.rows
+    faulty = change("blueprints/fines.yaml", "l.member = :member ORDER BY f.id", "l.membre = :member ORDER BY f.id")
+    fault = next(fault for fault in library_faults(faulty.library) if "l.membre" in fault.message)
+    assert fault.where == faulty.where
 
 
 @pytest.mark.parametrize(
