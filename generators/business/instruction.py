@@ -17,6 +17,7 @@ from envsynth.generators.business.scene import Scene
 
 _VOWEL = re.compile(r"\b([Aa]) (?=(?!uni|use|usu|eu|one\b)[aeiouAEIOU])")
 _SENTENCE = re.compile(r"(^|[.!?]\s+)\{([a-z][a-z0-9_]*)\}")
+_TWO_STOPS = re.compile(r"(?<!\.)\.\.(?!\.)")
 _PARAGRAPHS = 3
 """So many matters can stand as paragraphs; more are numbered."""
 
@@ -65,8 +66,8 @@ def wording(scene: Scene, part: SubGoal) -> str:
 
 
 def articled(text: str) -> str:
-    """A text with `an` before vowels."""
-    return _VOWEL.sub(r"\1n ", text)
+    """A text with `an` before vowels, and one full stop where a sentence ends in an abbreviation."""
+    return _TWO_STOPS.sub(".", _VOWEL.sub(r"\1n ", text))
 
 
 def _begin(name: str, values: Mapping[str, str]) -> str:

@@ -78,12 +78,11 @@ def _facts(scene: Scene, part: SubGoal) -> dict[str, str]:
     for name in braces(part.wording):
         if name in part.referrals:
             entity = scene.entities[part.goal.about[name]]
-            found[_topic(scene.filled(entity.noun, {}), found)] = words["which"].format(
-                value=part.referrals[name].phrase
-            )
+            told = articled(words["which"].format(value=part.referrals[name].phrase))
+            found[_topic(scene.filled(entity.noun, {}), found)] = told
         elif name in part.values:
             topic = _topic(re.sub(r"_(id|cents)$", "", name), found)
-            found[topic] = words["value"].format(value=shown(name, part.values[name], scene))
+            found[topic] = articled(words["value"].format(value=shown(name, part.values[name], scene)))
     return dict(sorted(found.items()))
 
 

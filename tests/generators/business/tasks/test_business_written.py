@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from envsynth.generators.business.instruction import articled
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.stage import Stage
 from envsynth.generators.business.tasks import NoTask, Wish, Written, write_task
@@ -69,6 +70,18 @@ def test_an_instruction_is_finished_and_tells_no_more_than_it_should(written: Ma
         keys = [value for call in calls for value in call.arguments.values() if isinstance(value, int)]
         assert keys
         assert not any(re.search(rf"(?<![\w-]){key}\b", text) for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("Buy it from Lengyel Nyrt.. Handle a order.", "Buy it from Lengyel Nyrt. Handle an order."),
+        ("It is from Kovács Kft..", "It is from Kovács Kft."),
+        ("He said ... and went.", "He said ... and went."),
+    ],
+)
+def test_sentences_end_once(written: str, said: str) -> None:
+    assert articled(written) == said
 
 
 def test_a_breach_that_comes_to_the_same_end_is_seen_in_the_trace(desk: Scene, stage: Stage) -> None:
