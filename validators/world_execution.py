@@ -68,7 +68,7 @@ class WorldExecution:
         }
         if candidate.verifier.utility is not None:
             utilities = {label: one.utility for label, one in played.items() if one.utility is not None}
-            findings += utility_findings(candidate, candidate.verifier.utility, utilities)
+            findings += utility_findings(candidate.verifier.utility, utilities)
             evidence["utilities"] = dict(utilities)
         status = VerdictStatus.FAIL if findings else VerdictStatus.PASS
         return verdict_of(self, status, findings, watch, evidence=evidence)
@@ -132,13 +132,11 @@ def _of_claims(panel: Mapping[str, Trajectory], played: Mapping[str, Played]) ->
             yield Finding(rule=rule, message=message, where=label)
 
 
-def utility_findings(candidate: Candidate, utility: Utility, utilities: Mapping[str, float]) -> Iterator[Finding]:
+def utility_findings(utility: Utility, utilities: Mapping[str, float]) -> Iterator[Finding]:
     """What contradicts what in a graded outcome.
 
     Args:
-        candidate: its metadata may have `band`, [low, high] of where the default policy lies between doing nothing (0)
-            and the reference (1); `solved`, the solver's own value; `oracle_label`, the trajectory that must reach it.
-        utility: the verifier's.
+        utility: the verifier's; an oracle that is not the reference is played as `alternative:oracle`.
         utilities: realised through the tools, by label.
     """
     reference, idle = utilities["reference"], utilities["idle"]
@@ -154,15 +152,14 @@ def utility_findings(candidate: Candidate, utility: Utility, utilities: Mapping[
             if value > utility.hindsight and not _equal(value, utility.hindsight):
                 message = f"it realised {value:g}, and nobody could have more than {utility.hindsight:g}"
                 yield Finding(rule="better_than_hindsight", message=message, where=label)
-    yield from _of_band(candidate, default, reference, idle)
-    yield from _of_solver(candidate, utilities)
+    if utility.band is not None:
+        yield from _of_band(utility.band, default, reference, idle)
+    if utility.solved is not None:
+        yield from _of_solver(utility.solved, utilities)
 
 
-def _of_band(candidate: Candidate, default: float, reference: float, idle: float) -> Iterator[Finding]:
-    band = candidate.metadata.get("band")
-    if not isinstance(band, list):
-        return
-    low, high = (float(str(edge)) for edge in band)
+def _of_band(band: tuple[float, float], default: float, reference: float, idle: float) -> Iterator[Finding]:
+    low, high = band
     if reference <= idle:
         message = f"the reference has {reference:g}, and doing nothing {idle:g}"
         yield Finding(rule="reference_not_above_idle", message=message)
@@ -173,13 +170,9 @@ def _of_band(candidate: Candidate, default: float, reference: float, idle: float
         yield Finding(rule="default_outside_band", message=message)
 
 
-def _of_solver(candidate: Candidate, utilities: Mapping[str, float]) -> Iterator[Finding]:
-    solved, label = candidate.metadata.get("solved"), str(candidate.metadata.get("oracle_label", ""))
-    if not isinstance(solved, int | float):
-        return
-    if label not in utilities:
-        yield Finding(rule="oracle_not_in_panel", message=f"there is no trajectory {label!r}")
-    elif not _equal(utilities[label], solved):
+def _of_solver(solved: float, utilities: Mapping[str, float]) -> Iterator[Finding]:
+    label = "alternative:oracle" if "alternative:oracle" in utilities else "reference"
+    if not _equal(utilities[label], solved):
         message = f"it realised {utilities[label]:g} through the tools, and the solver says {solved:g}"
         yield Finding(rule="oracle_not_reproduced", message=message, where=label)
 

@@ -114,6 +114,10 @@ class Utility(Model):
     """Expectation over tapes by policy, where it is computable."""
     hindsight: float | None = None
     """The most that anyone could have got on this tape."""
+    band: tuple[float, float] | None = None
+    """Where `(default - idle) / (reference - idle)` must lie, so that the default is neither lost nor nearly right."""
+    solved: float | None = None
+    """What the oracle's policy has on this tape by the solver's own arithmetic, without any world."""
 
     @model_validator(mode="after")
     def _orders(self) -> Utility:
@@ -175,6 +179,8 @@ class Verifier(Model):
     reward: RewardSpec = RewardSpec()
     utility: Utility | None = None
     """Graded outcome of a mechanism; None: the outcome is 1 where all checks hold."""
+    read_back: str = ""
+    """A pytest file that judges the end state of a world by its read tools alone; empty: there is none."""
 
     @field_validator("checks")
     @classmethod

@@ -33,7 +33,7 @@ class Business:
     """Companies with services, policies and tasks, from blueprints and industries."""
 
     name = "business"
-    version = "1"
+    version = "2"
     environment = "world"
 
     def check(self, source: Source) -> None:

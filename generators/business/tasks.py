@@ -134,14 +134,16 @@ def _written(scene: Scene, stage: Stage, plan: Plan, told: _Told) -> Written:
     return Written(
         instruction=told.instruction,
         world=scene.world,
-        verifier=panel.verifier.model_copy(update={"rubric": rubric}),
+        verifier=panel.verifier.model_copy(
+            update={"rubric": rubric, "read_back": read_back(scene, stage, plan, panel)}
+        ),
         panel=trajectories,
         budget=Budget(turns=max(20, 2 * len(plan.calls) + 10, longest + 5)),
-        metadata={**_metadata(scene, stage, plan, panel), "conversation": told.conversation is not None},
+        metadata={**_metadata(scene, plan, panel), "conversation": told.conversation is not None},
     )
 
 
-def _metadata(scene: Scene, stage: Stage, plan: Plan, panel: Panel) -> dict[str, JsonValue]:
+def _metadata(scene: Scene, plan: Plan, panel: Panel) -> dict[str, JsonValue]:
     company = scene.company
     unique = {referral.phrase: referral.unique for part in plan.parts for referral in part.referrals.values()}
     return {
@@ -159,5 +161,4 @@ def _metadata(scene: Scene, stage: Stage, plan: Plan, panel: Panel) -> dict[str,
         "unique": dict(sorted(unique.items())),
         "equivalents": panel.equivalents,
         "free_arguments": free_arguments(scene, plan, {TELL}),
-        "read_back": read_back(scene, stage, plan, panel),
     }

@@ -25,6 +25,7 @@ from envsynth.models import (
     Provenance,
     Source,
     Trajectory,
+    Utility,
     WorldRef,
     digest_of,
 )  # fmt: skip
@@ -38,7 +39,7 @@ class Mechanism:
     """Decision problems, solved before any text exists."""
 
     name = "mechanism"
-    version = "1"
+    version = "2"
     environment = "world"
 
     def check(self, source: Source) -> None:
@@ -107,21 +108,28 @@ class _Solved(NamedTuple):
 
 
 def _candidate(solved: _Solved, lead: Lead, presentation: Presentation, context: Context) -> Candidate:
-    kind, skin, parameters, tape = solved.draw.family, solved.draw.skin, solved.draw.parameters, solved.draw.tape
-    shown = solved.shown
-    grading = verifier(
-        shown.world, shown, dressed_sql(kind.utility(parameters), skin), dict(kind.expected(parameters)),
-        kind.hindsight(parameters, tape),
-    )  # fmt: skip
+    kind, skin, parameters = solved.draw.family, solved.draw.skin, solved.draw.parameters
+    world, utility = solved.shown.world, _utility(solved)
     return Candidate(
         instruction=instruction(skin, presentation, kind.facts(parameters, presentation)),
-        environment=WorldRef(world=context.blobs.put(shown.world.to_json().encode())),
-        verifier=grading,
-        panel=_panel(solved, grading.utility.document() if grading.utility else {}),
+        environment=WorldRef(world=context.blobs.put(world.to_json().encode())),
+        verifier=verifier(world, utility),
+        panel=_panel(solved, utility.document()),
         budget=Budget(turns=kind.turns(parameters, presentation)),
         provenance=Provenance(lead=lead),
         metadata=_metadata(solved, lead, presentation),
     )
+
+
+def _utility(solved: _Solved) -> Utility:
+    """How far an episode came, between the default and the reference as they were played."""
+    kind, skin, parameters, tape = solved.draw.family, solved.draw.skin, solved.draw.parameters, solved.draw.tape
+    realised = {name: played.utility for name, played in solved.shown.played.items()}
+    return Utility(
+        sql=dressed_sql(kind.utility(parameters), skin), default=realised["default"],
+        reference=realised[solved.shown.reference], realised=realised, expected=dict(kind.expected(parameters)),
+        hindsight=kind.hindsight(parameters, tape), band=kind.band, solved=kind.solved(parameters, tape),
+    )  # fmt: skip
 
 
 def _panel(solved: _Solved, scale: Mapping[str, Any]) -> tuple[Trajectory, ...]:
@@ -147,9 +155,6 @@ def _metadata(solved: _Solved, lead: Lead, presentation: Presentation) -> dict[s
         "presentation": presentation.value,
         "mechanism": digest_of([kind.name, kind.version, lead.seed, lead.ref])[:16],
         "draws": found.number,
-        "band": list(kind.band),
-        "solved": kind.solved(found.parameters, found.tape),
-        "oracle_label": "reference" if solved.shown.reference == "oracle" else "alternative:oracle",
     }
 
 

@@ -8,30 +8,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from envsynth.generators.mechanism.draw import Shown
 from envsynth.models import Check, Criterion, ToolKind, Utility, Verifier, World
 
 
-def verifier(world: World, shown: Shown, sql: str, expected: dict[str, float], hindsight: float | None) -> Verifier:
+def verifier(world: World, utility: Utility) -> Verifier:
     """What grades an episode: it acted, it is not above the ceiling, and how far its utility came.
 
     Args:
         world: dressed.
-        shown: the references, played.
-        sql: the utility query in the world's names.
-        expected: expected utilities by policy.
-        hindsight: ceiling of the realised utility; None: not known.
+        utility: in the world's names.
     """
-    realised = {name: played.utility for name, played in shown.played.items()}
-    utility = Utility(
-        sql=sql, default=realised["default"], reference=realised[shown.reference], realised=realised,
-        expected=expected, hindsight=hindsight,
-    )  # fmt: skip
     acts = _listed(tool.name for tool in world.tools if tool.kind not in (ToolKind.READ, ToolKind.THINK))
     checks = [Check(id="acted", sql=f"SELECT EXISTS(SELECT 1 FROM trace WHERE ok AND tool IN ({acts}))")]
-    if hindsight is not None:
+    if utility.hindsight is not None:
         # More than anyone could have got is no success but a hole in the world.
-        checks.append(Check(id="within_ceiling", sql=f"SELECT ({sql}) <= {hindsight!r} + 1e-6"))
+        checks.append(Check(id="within_ceiling", sql=f"SELECT ({utility.sql}) <= {utility.hindsight!r} + 1e-6"))
     return Verifier(checks=tuple(checks), rubric=tuple(_rubric(world, acts)), utility=utility)
 
 

@@ -98,12 +98,11 @@ def test_an_idle_that_the_checks_let_pass(cache: Cache, judge: Judge) -> None:
 
 
 def utility(**changes: Any) -> dict[str, Any]:
-    fields = {"sql": world_bench.WHEEL_SQL, "default": 17.0, "reference": 26.0, "hindsight": 26.0} | changes
+    fields = {
+        "sql": world_bench.WHEEL_SQL, "default": 17.0, "reference": 26.0, "hindsight": 26.0, "band": (0.1, 0.85),
+        "solved": 26.0,
+    } | changes  # fmt: skip
     return {"verifier": Verifier(checks=(Check(id="any", sql="SELECT 1"),), utility=Utility(**fields))}
-
-
-def metadata(**changes: Any) -> dict[str, Any]:
-    return {"metadata": {"band": [0.1, 0.85], "solved": 26.0, "oracle_label": "reference"} | changes}
 
 
 def panel(*lines: Any) -> dict[str, Any]:
@@ -114,14 +113,17 @@ UTILITIES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "another reference": (utility(reference=25.0), ["reference_utility_differs"]),
     "another default": (utility(default=16.0), ["outcome_not_as_claimed", "default_utility_differs"]),
     "a low ceiling": (utility(hindsight=25.0), ["better_than_hindsight"]),
-    "a default near the optimum": (metadata(band=[0.1, 0.4]), ["default_outside_band"]),
-    "a default near idling": (metadata(band=[0.5, 0.9]), ["default_outside_band"]),
-    "a solver that was wrong": (metadata(solved=27.0), ["oracle_not_reproduced"]),
-    "an oracle that was not played": (metadata(oracle_label="alternative:oracle"), ["oracle_not_in_panel"]),
+    "a default near the optimum": (utility(band=(0.1, 0.4)), ["default_outside_band"]),
+    "a default near idling": (utility(band=(0.5, 0.9)), ["default_outside_band"]),
+    "a solver that was wrong": (utility(solved=27.0), ["oracle_not_reproduced"]),
+    "an oracle beside the reference": (
+        panel(line("alternative:oracle", 8 / 9, *[ONE] * 6)),
+        ["outcome_not_as_claimed", "oracle_not_reproduced"],
+    ),
     "a better alternative": (panel(line("alternative:one", 8 / 9, *[ONE] * 6)), ["outcome_not_as_claimed"]),
-    "nothing said of band and solver": ({"metadata": {}}, []),
+    "nothing said of band and solver": (utility(band=None, solved=None), []),
     "an outcome to the last digit": (panel(line("attack:one", 0.888888888889, *[ONE] * 6)), []),
-    "rounding of a solver": (metadata(solved=26.0 + 1e-10), []),
+    "rounding of a solver": (utility(solved=26.0 + 1e-10), []),
 }
 
 
@@ -135,9 +137,8 @@ def test_utilities_that_contradict_each_other(
 def test_a_reference_that_is_no_better_than_idling(cache: Cache, judge: Judge) -> None:
     """Six coins on a wheel that pays nothing."""
     document = world_bench.wheel(rows={"state": [[0, 10]], "tape": [[day, 0] for day in range(6)]})
-    changes = utility(default=4.0, reference=10.0, hindsight=None) | {
+    changes = utility(default=4.0, reference=10.0, hindsight=None, solved=None) | {
         "panel": (line("reference", 1, *[REST] * 6), line("idle", 1), line("mutant:default", 0, *[ONE] * 6)),
-        "metadata": {"band": [0.1, 0.85]},
     }  # fmt: skip
     assert rules(judge(world_bench.wheel_task(cache, document, **changes))) == ["wrong_claims_full"]
     changes["panel"] = (changes["panel"][0], line("idle", 0), changes["panel"][2])

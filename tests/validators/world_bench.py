@@ -93,11 +93,10 @@ WHEEL_PANEL = (
 
 def wheel_task(cache: Cache, document: dict[str, Any] | None = None, **changes: Any) -> Candidate:
     """Realised: idle 10, default 17, one coin a day 25, reference 26."""
-    utility = Utility(sql=WHEEL_SQL, default=17.0, reference=26.0, hindsight=26.0)
+    utility = Utility(sql=WHEEL_SQL, default=17.0, reference=26.0, hindsight=26.0, band=(0.1, 0.85), solved=26.0)
     fields: dict[str, Any] = {
         "instruction": "The wheel turns for six days; have as much money as you can when they are over, coins count.",
         "verifier": Verifier(checks=(Check(id="any", sql="SELECT 1"),), utility=utility),
         "panel": WHEEL_PANEL,
-        "metadata": {"band": [0.1, 0.85], "solved": 26.0, "oracle_label": "reference"},
     }
     return candidate(cache, document or wheel(), **fields | changes)

@@ -17,8 +17,6 @@ from envsynth.timing import Stopwatch
 from envsynth.validators.world_readback.script import BadScript, Failed, failures, read_tests
 from envsynth.validators.worlds.opened import Opened, opened, task_document, task_of
 
-KEY = "read_back"
-"""Where a candidate's metadata has the script."""
 _TURNS = 10_000
 
 
@@ -38,7 +36,7 @@ class WorldReadback:
     """
 
     name = "world_readback"
-    version = "1"
+    version = "2"
     order = 34
     environment = "world"
 
@@ -47,8 +45,8 @@ class WorldReadback:
     ) -> Verdict:
         """Play the panel, run the script on every end, and compare; SKIP where the candidate has none."""
         watch = Stopwatch()
-        script = candidate.metadata.get(KEY)
-        if not isinstance(script, str):
+        script = candidate.verifier.read_back
+        if not script:
             finding = Finding(rule="no_read_back", message="the candidate brings no read-back")
             return verdict_of(self, VerdictStatus.SKIP, [finding], watch)
         try:
