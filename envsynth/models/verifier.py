@@ -33,8 +33,8 @@ class TableChange(Model):
     added: tuple[dict[str, JsonValue], ...] = ()
     """New rows, each by column; columns that are not named are not compared."""
     changed: Annotated[tuple[ChangedRow, ...], BeforeValidator(_changed)] = ()
-    removed: tuple[tuple[JsonValue, ...], ...] = ()
-    """Keys of the rows that are gone."""
+    removed: tuple[tuple[JsonValue, ...] | dict[str, JsonValue], ...] = ()
+    """Keys of the rows that are gone; of a table without a key, the rows themselves, each by column."""
 
 
 class Check(Model):

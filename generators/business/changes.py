@@ -59,7 +59,7 @@ def _expected(table: Table, diff: TableDiff, given: set[JsonValue]) -> TableChan
             ChangedRow(key=changed.key, values={name: changed.after[name] for name in sorted(changed.columns)})
             for changed in diff.changed
         ),
-        removed=tuple(tuple(row[name] for name in table.key) for row in diff.removed),
+        removed=tuple(tuple(row[name] for name in table.key) if table.key else row for row in diff.removed),
     )
 
 

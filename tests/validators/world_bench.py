@@ -38,7 +38,7 @@ SHOP_VERIFIER = Verifier(
             "id": "end", "kind": "diff", "answer": {"total": 4},
             "expect": {
                 "orders": {"added": [{"item": "lamp", "amount": 4}]}, "notes": {"added": [{"cents": 196}]},
-                "state": {"added": [{"day": 0, "money": 96}], "removed": [[]]},
+                "state": {"added": [{"day": 0, "money": 96}], "removed": [{"day": 0, "money": 100}]},
             },
         }),
         Check(id="rules", kind="invariants"),

@@ -149,6 +149,24 @@ def test_what_must_be_gone_is_named_by_its_key() -> None:
         assert episode.grade().outcome == outcome
 
 
+@pytest.mark.parametrize("named", [{"body": "first", "cents": 5.0}, {"body": "first"}, {}, []])
+def test_what_must_be_gone_of_a_table_without_a_key_is_named_by_its_values(named: Any) -> None:
+    document = keyed()
+    document["rows"]["notes"] = [[1, "first", 5.0], [2, "second", 5.0], [3, "third", 6.0]]
+    document["tools"]["tear"] = {
+        "kind": "write", "parameters": {"body": {"type": "string"}}, "effects": ["DELETE FROM notes WHERE body = :body"],
+    }  # fmt: skip
+    expected = {"id": "end", "kind": "diff", "expect": {"notes": {"removed": [named]}}}
+    found = {}
+    for torn in ("first", "second", "third"):
+        episode = worldkit.episode_of(document, checks=[expected])
+        assert episode.call("tear", {"body": torn}).ok
+        grade = episode.grade()
+        found[torn] = grade.outcome
+        assert grade.outcome == 1 or grade.detail["faults"]["end"] == "notes: another row than expected was removed"
+    assert found == {"first": float(bool(named)), "second": 0, "third": 0}
+
+
 def test_keys_written_as_text_name_rows_with_numbers() -> None:
     wanted = {"state": {"changed": [{"key": ["1"], "values": {"money": 96}}]}}
     assert fault(LAMP, NOTE, expect=wanted) == ""
