@@ -422,6 +422,10 @@ DIFFS: dict[str, tuple[dict[str, Any], str]] = {
     "no such row gone": ({"expect": {"stock": {"removed": [["sofa"]]}}}, "key sofa"),
     "nothing changes": ({"expect": {"stock": {"changed": {"lamp": {}}}}}, "in no column"),
     "no key to name": ({"expect": {"tape": {"changed": [{"key": [1], "values": {"demand": 1}}]}}}, "has no key"),
+    "gone, and nobody knows which": ({"expect": {"tape": {"removed": [[]]}}}, "named by its values"),
+    "gone, and half known": ({"expect": {"tape": {"removed": [{"day": 1}]}}}, "what demand was"),
+    "gone, and never there": ({"expect": {"tape": {"removed": [{"day": 99, "demand": 1}]}}}, "there is no row"),
+    "gone by other values than its key": ({"expect": {"stock": {"removed": [{"item": "lamp"}]}}}, "by its key, item"),
     "an unknown answer": ({"answer": {"sum": 1}}, "just sum"),
     "an incomplete answer": ({"answer": {}}, "just nothing"),
 }

@@ -121,10 +121,30 @@ def _faults_of_table(table: Table, change: TableChange, world: World) -> Iterato
         if not changed.values:
             yield f"the row {changed.key} is expected to change in no column"
         yield from _faults_of_key(table, changed.key, keys)
-    for key in change.removed:
-        yield from _faults_of_key(table, key, keys)
-    if not table.key and (change.changed or any(change.removed)):
+    for gone in change.removed:
+        yield from _faults_of_removal(table, gone, keys, world)
+    if not table.key and change.changed:
         yield "it has no key: rows are removed and added, and none has a name"
+
+
+def _faults_of_removal(
+    table: Table, gone: tuple[JsonValue, ...] | Mapping[str, JsonValue], keys: frozenset[tuple[str, ...]], world: World
+) -> Iterator[str]:
+    if table.key:
+        if isinstance(gone, Mapping):
+            yield f"a row that is gone is named by its key, {', '.join(table.key)}"
+        else:
+            yield from _faults_of_key(table, gone, keys)
+        return
+    if not isinstance(gone, Mapping):
+        yield "it has no key: a row that is gone is named by its values, by column"
+        return
+    names = [column.name for column in table.columns]
+    wanted = {column.name for column in table.columns if column.role is ColumnRole.HARD}
+    if missing := sorted(wanted - gone.keys()):
+        yield f"of a row that is gone it is not said what {', '.join(missing)} was"
+    elif not any(gone.items() <= dict(zip(names, row, strict=True)).items() for row in world.rows.get(table.name, ())):
+        yield f"there is no row {dict(gone)}"
 
 
 def _faults_of_values(columns: Mapping[str, Column], values: Mapping[str, JsonValue]) -> Iterator[str]:
