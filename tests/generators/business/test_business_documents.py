@@ -23,7 +23,7 @@ PLACES = {
 
 def _goals(industry: str) -> dict[str, Goal]:
     document = library().industry(industry)
-    owners = (*(library().service(name) for name in document.services), *document.rules)
+    owners = (*library().composed(document), *document.rules)
     return {goal.id: goal for owner in owners for goal in owner.goals}
 
 
@@ -43,6 +43,21 @@ def test_a_service_has_plans_refusals_and_a_page_that_states_its_numbers(name: s
 
 _REFUSED_BY_THE_SYSTEM = frozenset({"reprice_too_early", "place_for_blocked", "transfer_frozen"})
 """What they wish for is stopped by a guard, so that no forbidden plan goes through."""
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_four_to_ten_tools(name: str) -> None:
+    assert 4 <= len(library().service(name).tools) <= 10
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_company_has_ten_to_twenty_six_tools(name: str) -> None:
+    assert 10 <= sum(len(service.tools) for service in library().composed(library().industry(name))) + 2 <= 26
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_some_rules_are_enforced_and_others_only_stated(name: str) -> None:
+    assert {rule.enforced is None for rule in library().industry(name).rules} == {True, False}
 
 
 @pytest.mark.parametrize("name", PLACES)
