@@ -50,6 +50,13 @@ class Target:
         fields = tool.each.fields if tool.each else ()
         return json.dumps([{field.name: self._fitting(field, step) for field in fields}] * size)
 
+    def guesses(self, parameter: Parameter, secrets: Sequence[JSON]) -> list[JSON]:
+        """Small, middling and large values of a parameter, and the secrets that it takes."""
+        usual = [self._fitting(parameter, step) for step in LADDER]
+        if parameter.enum or parameter.type == "boolean":
+            return list(dict.fromkeys((*usual, *parameter.enum)))
+        return list(dict.fromkeys((*usual, *(value for value in secrets if _lies_within(parameter, value)))))
+
     def _value(self, tool: Tool, parameter: Parameter, step: str) -> JSON:
         if tool.each is not None and parameter.name == tool.each.parameter:
             return self.plan(tool, step, min(tool.each.maximum, _LARGE_PLAN))
@@ -93,6 +100,14 @@ def _fits(parameter: Parameter, value: JSON) -> bool:
     if parameter.type == "string":
         return isinstance(value, str) and _text(parameter, value) == value
     return isinstance(value, int) or (parameter.type == "number" and isinstance(value, float))
+
+
+def _lies_within(parameter: Parameter, value: JSON) -> bool:
+    """Whether a value is of the parameter's type and within its bounds."""
+    if not _fits(parameter, value):
+        return False
+    low, high = parameter.minimum, parameter.maximum
+    return isinstance(value, str) or ((low is None or value >= low) and (high is None or value <= high))
 
 
 def _text(parameter: Parameter, text: str) -> str:

@@ -12,6 +12,7 @@ from envsynth.protocols import Context
 from envsynth.timing import Stopwatch
 from envsynth.validators.world_adversary.battery import Attack, battery
 from envsynth.validators.world_adversary.field import Field, Played
+from envsynth.validators.world_adversary.oracles import oracle_findings
 from envsynth.validators.world_adversary.target import Call, Target
 from envsynth.validators.worlds.opened import opened, task_of
 
@@ -25,7 +26,7 @@ _RIGHT = ("reference", "alternative")
 
 
 class WorldAdversary:
-    """No attack gets the full outcome, no refused call changes anything, and no gate stays open.
+    """No attack gets the full outcome, no refused call changes anything, no gate stays open, nothing is foreseen.
 
     An attack whose calls are the reference's own, or those of another right trajectory, is no attack.
     """
@@ -67,7 +68,7 @@ class WorldAdversary:
             for name, one in played.items()
             for rule, message in one.faults
         ]
-        findings += gates
+        findings += [*gates, *oracle_findings(candidate, open_, target)]
         evidence: dict[str, JsonValue] = {
             "attacks": {name: one.outcome for name, one in played.items()},
             "right_by_chance": [name for name, one in played.items() if one.outcome >= 1 and name not in worked],
