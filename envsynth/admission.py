@@ -9,7 +9,7 @@ from operator import or_
 from envsynth.judging import measured_tests
 from envsynth.models import Candidate, Strength, Task, Tier, Trajectory, Verdict, VerdictStatus, VerdictSummary
 
-VERSION = "4"
+VERSION = "5"
 """Raised whenever the rules below change: it is part of every ladder."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -18,7 +18,10 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 """Validators without whose PASS nothing is admitted, by kind of environment."""
 
-HEARD: Mapping[str, tuple[str, ...]] = {"workspace": ("mutation", "strictness"), "world": ("world_readback",)}
+HEARD: Mapping[str, tuple[str, ...]] = {
+    "workspace": ("mutation", "strictness"),
+    "world": ("world_readback", "world_mutation"),
+}
 """Validators that must have been asked, and may say that a candidate gives them nothing to measure."""
 
 CALIBRATING = ("solvability",)

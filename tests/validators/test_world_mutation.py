@@ -1,0 +1,127 @@
+"""Mutants of a reference: what a weak verifier lets through is found, what comes to the same is no fault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import world_bench
+import worldkit
+from world_bench import LAMPS, NOTE, SHOP_PANEL, SUBMIT, line
+
+from envsynth.cache import Cache
+from envsynth.context import BuildContext
+from envsynth.models import Candidate, Check, Source, Verdict, VerdictStatus, Verifier, World
+from envsynth.validators.world_mutation import WorldMutation
+from envsynth.validators.world_mutation.mutants import mutants
+
+Judge = Callable[[Candidate], Verdict]
+
+
+@pytest.fixture
+def judge(cache: Cache, source: Source, tmp_path: Path) -> Judge:
+    context = BuildContext(tmp_path)
+    return lambda candidate: WorldMutation().validate(candidate, source, context)
+
+
+def survivors(verdict: Verdict) -> list[str]:
+    assert {finding.rule for finding in verdict.findings} <= {"mutant_survived"}
+    return [finding.where.removeprefix("reference, ") for finding in verdict.findings]
+
+
+def test_an_exact_verifier_kills_every_mutant(cache: Cache, judge: Judge) -> None:
+    verdict = judge(world_bench.candidate(cache, worldkit.shop()))
+    assert verdict.status is VerdictStatus.PASS
+    assert verdict.strength is not None
+    assert verdict.strength.mutants == verdict.strength.killed > 8
+    assert set(verdict.evidence["kinds"]) == {"left_out", "other_value", "twice"}
+
+
+def test_what_a_weak_check_does_not_see_survives(cache: Cache, judge: Judge) -> None:
+    """It asks for lamps, however many, and for nothing else."""
+    weak = Verifier(checks=(Check(id="lamps", sql="SELECT EXISTS(SELECT 1 FROM orders WHERE item = 'lamp')"),))
+    verdict = judge(world_bench.candidate(cache, worldkit.shop(), verifier=weak))
+    assert verdict.status is VerdictStatus.FAIL
+    found = survivors(verdict)
+    assert "call 2, order: amount 5 instead of 4" in found
+    assert "call 3, note" in found
+    assert not any(text.startswith("call 2, order: item") for text in found)
+    assert verdict.strength is not None
+    assert verdict.strength.mutants == verdict.strength.killed + len(found)
+
+
+def test_a_row_gone_that_nobody_named_is_seen(cache: Cache, judge: Judge) -> None:
+    """Counting the rows of a table without a key passes whoever removes another one."""
+    document = worldkit.with_tool(
+        "tear", kind="write", parameters={"cents": {"type": "number"}},
+        effects=["DELETE FROM notes WHERE cents = :cents"],
+        guards=[{"sql": "SELECT EXISTS(SELECT 1 FROM notes WHERE cents = :cents)", "error": "there is none"}],
+    )  # fmt: skip
+    document["rows"]["notes"] = [[1, "first", 5.0], [2, "second", 9.0]]
+    counted = Verifier(checks=(Check(id="one_left", sql="SELECT count(*) = 1 FROM notes"),))
+    panel = (line("reference", 1, ("tear", {"cents": 5.0})), line("idle", 0))
+    verdict = judge(world_bench.candidate(cache, document, verifier=counted, panel=panel))
+    assert survivors(verdict) == ["call 1, tear: cents 9.0 instead of 5.0"]
+    assert "another row than expected was removed" in verdict.findings[0].message
+
+
+def test_a_mutant_that_comes_to_the_same_is_equivalent(cache: Cache, judge: Judge) -> None:
+    """Torn once or twice, a note is gone; half a cent more is within the tolerance."""
+    document = worldkit.with_tool(
+        "settle", kind="write", parameters={"cents": {"type": "number", "minimum": 196, "maximum": 196.4}},
+        effects=["DELETE FROM notes", "INSERT INTO notes(body, cents) VALUES ('x', :cents)"],
+    )  # fmt: skip
+    end = Check.model_validate({"id": "end", "kind": "diff", "expect": {"notes": {"added": [{"cents": 196}]}}})
+    panel = (line("reference", 1, ("settle", {"cents": 196})), line("idle", 0))
+    verdict = judge(world_bench.candidate(cache, document, verifier=Verifier(checks=(end,)), panel=panel))
+    assert verdict.status is VerdictStatus.PASS
+    assert verdict.evidence["kinds"] == {"left_out": {"killed": 1}, "twice": {"equivalent": 1}}
+    assert verdict.strength is not None
+    assert (verdict.strength.mutants, verdict.strength.killed, verdict.strength.equivalents) == (1, 1, 1)
+
+
+def test_another_end_is_right_where_the_panel_says_so(cache: Cache, judge: Judge) -> None:
+    some = Verifier(checks=(Check(id="some", sql="SELECT EXISTS(SELECT 1 FROM orders WHERE amount > 3)"),))
+    five = ("order", {"item": "lamp", "amount": 5})
+    panel = [line("reference", 1, LAMPS), line("idle", 0)]
+    found = survivors(judge(world_bench.candidate(cache, worldkit.shop(), verifier=some, panel=tuple(panel))))
+    assert "call 1, order: amount 5 instead of 4" in found
+    panel.append(line("alternative:five", 1, five))
+    later = survivors(judge(world_bench.candidate(cache, worldkit.shop(), verifier=some, panel=tuple(panel))))
+    assert sorted(later) == sorted(set(found) - {"call 1, order: amount 5 instead of 4"})
+
+
+def test_there_may_be_nothing_to_mutate(cache: Cache, judge: Judge) -> None:
+    looks = (line("reference", 1, ("look", {})), SHOP_PANEL[2])
+    verdict = judge(world_bench.candidate(cache, worldkit.shop(), panel=looks))
+    assert (verdict.status, verdict.findings[0].rule) == (VerdictStatus.SKIP, "no_mutants")
+    verdict = judge(world_bench.wheel_task(cache))
+    assert (verdict.status, verdict.findings[0].rule) == (VerdictStatus.SKIP, "graded_by_utility")
+
+
+def test_other_values_stand_in_the_world_or_close_by(cache: Cache) -> None:
+    world = World.model_validate(worldkit.shop(rows=worldkit.shop()["rows"] | {"orders": [[7, "clock", 2]]}))
+    made = {one.what: one for one in mutants(world, [LAMPS, NOTE, SUBMIT], 100)}
+    assert "call 1, order: item 'kettle' instead of 'lamp'" in made
+    assert "call 1, order: amount 10 instead of 9" not in {
+        one.what for one in mutants(world, [("order", {"item": "lamp", "amount": 9})], 100)
+    }
+    assert made["call 2, note"].calls in ((LAMPS, SUBMIT), (LAMPS, NOTE, NOTE, SUBMIT))
+    assert not any("body" in what for what in made)
+
+
+def test_a_list_is_shortened(cache: Cache) -> None:
+    world = World.model_validate(worldkit.shop())
+    plan: list[dict[str, Any]] = [{"item": "lamp", "amount": 1}, {"item": "clock", "amount": 2}]
+    made = mutants(world, [("order_all", {"plan": json.dumps(plan)})], 100)
+    shorter = {one.calls[0][1]["plan"] for one in made if one.kind == "other_value"}
+    assert shorter == {json.dumps(plan[:1]), json.dumps(plan[1:])}
+
+
+def test_no_write_goes_untried_under_a_limit() -> None:
+    world = World.model_validate(worldkit.shop())
+    made = mutants(world, [LAMPS, NOTE, SUBMIT], 3)
+    assert [one.what for one in made] == ["call 1, order", "call 2, note", "call 3, submit"]

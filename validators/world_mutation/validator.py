@@ -1,0 +1,164 @@
+"""What becomes of the mutants of a reference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from envsynth.judging import verdict_of
+from envsynth.models import Candidate, Finding, Source, Strength, Verdict, VerdictStatus
+from envsynth.protocols import Context
+from envsynth.runtime.worlds.checks import diff_fault
+from envsynth.runtime.worlds.episode import WorldEpisode, WorldTask
+from envsynth.runtime.worlds.grading import Ending, WorldDatabase
+from envsynth.runtime.worlds.image import key_columns
+from envsynth.runtime.worlds.states import Row, TableDiff
+from envsynth.timing import Stopwatch
+from envsynth.validators.world_mutation.mutants import Mutant, mutants
+from envsynth.validators.worlds.opened import opened, task_of
+from envsynth.validators.worlds.replayer import Call
+
+MAX_MUTANTS = 60
+"""Played of one candidate; spread over its writes."""
+_RIGHT = ("reference", "alternative")
+
+
+class Fate(NamedTuple):
+    """What became of a mutant."""
+
+    outcome: float
+    difference: str
+    """How its end differs from every right one; empty: it comes to the same. Known where it got the full outcome."""
+
+
+class WorldMutation:
+    """Every mutant that ends in another state than all right trajectories must get less than the full outcome.
+
+    States are compared by the roles of columns, as the check `diff` does: free texts are no difference, nor are numbers
+    within a column's tolerance.
+    """
+
+    name = "world_mutation"
+    version = "1"
+    order = 44
+    environment = "world"
+
+    def validate(
+        self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict] = ()
+    ) -> Verdict:
+        """FAIL where one survives; SKIP where outcomes are graded by a utility, or the reference writes nothing."""
+        watch = Stopwatch()
+        if candidate.verifier.utility is not None:
+            finding = Finding(rule="graded_by_utility", message="another way may be as good as the reference")
+            return verdict_of(self, VerdictStatus.SKIP, [finding], watch)
+        open_ = opened(candidate, context)
+        right = [
+            tuple((call.tool, call.arguments) for call in line.calls)
+            for line in candidate.panel if line.label.partition(":")[0] in _RIGHT
+        ]  # fmt: skip
+        chosen = mutants(open_.world, right[0], MAX_MUTANTS)
+        if not chosen:
+            finding = Finding(rule="no_mutants", message="the reference changes nothing and hands nothing in")
+            return verdict_of(self, VerdictStatus.SKIP, [finding], watch, strength=Strength(mutants=0, killed=0))
+        field = _Field(task_of(candidate, open_.model), right)
+        try:
+            fates = [(mutant, field.fate(mutant)) for mutant in chosen]
+        finally:
+            field.close()
+        return self._judge(fates, watch)
+
+    def _judge(self, fates: Sequence[tuple[Mutant, Fate]], watch: Stopwatch) -> Verdict:
+        survivors = [(mutant, fate) for mutant, fate in fates if fate.outcome >= 1 and fate.difference]
+        killed = sum(fate.outcome < 1 for _, fate in fates)
+        findings = [
+            Finding(
+                rule="mutant_survived", where=f"reference, {mutant.what}",
+                message=f"{mutant.kind}: the end is another one ({fate.difference}) and got the full outcome: name "
+                "what must be so in the checks, or say in the panel that this way is right too (`alternative:`)",
+            )
+            for mutant, fate in survivors
+        ]  # fmt: skip
+        kinds: dict[str, JsonValue] = {
+            kind: dict(Counter(_end(fate) for mutant, fate in fates if mutant.kind == kind))
+            for kind in sorted({mutant.kind for mutant, _ in fates})
+        }
+        return verdict_of(
+            self, VerdictStatus.FAIL if survivors else VerdictStatus.PASS, findings, watch,
+            strength=Strength(
+                mutants=killed + len(survivors), killed=killed, equivalents=len(fates) - killed - len(survivors)
+            ),
+            evidence={"kinds": kinds},
+        )  # fmt: skip
+
+
+def _end(fate: Fate) -> str:
+    if fate.outcome < 1:
+        return "killed"
+    return "survived" if fate.difference else "equivalent"
+
+
+class _Field:
+    """One episode for all mutants of a reference."""
+
+    def __init__(self, task: WorldTask, right: Sequence[Sequence[Call]]) -> None:
+        self._tables: Sequence[dict[str, JsonValue]] = task.model.document["tables"]
+        self._episode = WorldEpisode(task)
+        self._right = [_expected(self._tables, *self._played(calls)) for calls in right]
+
+    def close(self) -> None:
+        """Free the episode."""
+        self._episode.close()
+
+    def fate(self, mutant: Mutant) -> Fate:
+        """Play a mutant and grade it."""
+        changes, answer = self._played(mutant.calls)
+        outcome = self._episode.grade().outcome
+        if outcome < 1:
+            return Fate(outcome, "")
+        faults = [diff_fault(right, changes, self._tables, answer) for right in self._right]
+        return Fate(outcome, "" if "" in faults else faults[0])
+
+    def _played(self, calls: Sequence[Call]) -> tuple[dict[str, TableDiff], Mapping[str, JsonValue]]:
+        """The change of the state, and the answer."""
+        self._episode.reset()
+        for call in calls:
+            if self._episode.call(*call).done:
+                break
+        ending = self._episode.ending()
+        return _changes(ending), ending.answer
+
+
+def _changes(ending: Ending) -> dict[str, TableDiff]:
+    database = WorldDatabase(ending)
+    try:
+        return database.diff()
+    finally:
+        database.close()
+
+
+def _expected(
+    tables: Sequence[dict[str, JsonValue]], changes: Mapping[str, TableDiff], answer: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """A `diff` check that just this change fulfils, whatever free texts say."""
+    known = {str(table["name"]): table for table in tables}
+    return {
+        "answer": dict(answer),
+        "expect": {
+            name: {
+                "added": [dict(row) for row in diff.added],
+                "changed": [
+                    {"key": list(one.key), "values": {name: one.after[name] for name in sorted(one.columns)}}
+                    for one in diff.changed
+                ],
+                "removed": [_gone(row, key_columns(known[name])) for row in diff.removed],
+            }
+            for name, diff in changes.items() if not known[name]["tolerated"]
+        },
+    }  # fmt: skip
+
+
+def _gone(row: Row, keys: Sequence[str]) -> JsonValue:
+    return [row[name] for name in keys] if keys else dict(row)
