@@ -105,7 +105,7 @@ def _matter(scene: Scene, part: SubGoal) -> str:
     if part.goal.refuses:
         raise Unfit("nothing_to_ask", f"{part.goal.id}: its title gives the end away")
     title = articled(scene.filled(part.goal.title, {})).rstrip(".")
-    return f"{title[:1].upper()}{title[1:]}. {phrases()['calls']['request']}"
+    return str(phrases()["calls"]["request"]).format(title=title[:1].lower() + title[1:])
 
 
 def _with_caller(world: World, facts: Mapping[str, str], others: Sequence[str], *, refused: bool) -> World:
