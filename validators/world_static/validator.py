@@ -12,6 +12,7 @@ from envsynth.protocols import Context
 from envsynth.runtime.worlds.authority import Connection
 from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.timing import Stopwatch
+from envsynth.validators.world_static.copies import copy_findings
 from envsynth.validators.world_static.inner_order import unordered_inside
 from envsynth.validators.world_static.ordering import lacks_order
 from envsynth.validators.world_static.program import Storage
@@ -41,7 +42,7 @@ class WorldStatic:
     """A world task keeps to its authority, hides what it hides, says what it must, and asks for something."""
 
     name = "world_static"
-    version = "2"
+    version = "3"
     order = 10
     environment = "world"
 
@@ -68,6 +69,7 @@ class WorldStatic:
             *_of_references(prepared, open_),
             *schema_findings(world),
             *text_findings(candidate, world),
+            *copy_findings(candidate, world),
             *private_findings(candidate, world, context.blobs.get(candidate.world.world)),
             *verifier_findings(candidate, open_),
         ]
