@@ -6,14 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from envsynth.generators.mechanism.contract import Fact, Family, Grid, Look, Player, Policy, Presentation
+from envsynth.generators.mechanism.families._pricing_market import (
+    STEP,
+    Pricing,
+    attack_tables,
+    default_table,
+    draw_market,
+)
 from envsynth.generators.mechanism.families._pricing_solver import (
     Counts,
-    Curve,
     PriceTable,
-    Season,
     after,
     bayes_takings,
     belief_programme,
@@ -22,56 +27,6 @@ from envsynth.generators.mechanism.families._pricing_solver import (
     table_value,
 )
 from envsynth.models import Column, Each, Guard, Parameter, Table, Tool, World
-
-_STEP = 5
-"""Chances are multiples of 5 percent, so that they are stated exactly."""
-
-
-class _Size(NamedTuple):
-    days: int
-    stock: int
-    kinds: int
-
-
-_SIZES = {
-    1: _Size(13, 4, 3),
-    2: _Size(14, 4, 4),
-    3: _Size(15, 4, 5),
-    4: _Size(15, 5, 6),
-    5: _Size(15, 5, 7),
-}
-_TIGHT = {1: (0.42, 0.7), 2: (0.4, 0.68), 3: (0.38, 0.66), 4: (0.36, 0.64), 5: (0.32, 0.6)}
-"""Where a draw's default must lie in expectation, by level."""
-_SIMPLE = 0.92
-"""Most of the optimum that a rule which looks at nothing may bring; the best one price is rarely below nine tenths."""
-_TRUSTED = 0.8
-"""Most of the optimum that the trusted claim may bring."""
-_TURNS = 0.82
-"""Most of the optimum that all prices in turn may bring."""
-_TRIES = 12
-"""Claims tried for one market."""
-_LADDER = ((4, 5), (7, 9), (12, 16))
-"""Ranges of the prices, in units of money."""
-
-
-@dataclass(frozen=True)
-class Pricing:
-    """Parameters; prices in units of `unit` minor units, ascending."""
-
-    prices: tuple[int, ...]
-    days: int
-    stock: int
-    kinds: tuple[Curve, ...]
-    """Every kind of market there is; which one it is, is hidden."""
-    kind: int
-    claim: int
-    """The kind that it is said to be."""
-    unit: int
-
-    @property
-    def season(self) -> Season:
-        """What the solver needs besides a curve."""
-        return self.prices, self.days, self.stock
 
 
 @dataclass(frozen=True)
@@ -84,15 +39,16 @@ class Visitors:
 class PricingFamily(Family[Pricing, Visitors]):
     """Revenue from a finite stock by a finite price list.
 
-    `bayes` is exact: the prior is uniform over the listed kinds of market, and the belief programme runs over sales
-    and refusals at each price, of which stock and day follow.
+    The true kind is drawn evenly from those listed but for the claimed one, after all else has been drawn so that each
+    of them would do. `bayes` is exact: the prior is that law, and the belief programme runs over sales and refusals at
+    each price, of which stock and day follow.
     """
 
     name: ClassVar[str] = "pricing"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Pricing a finite stock over a finite season"
     kin: ClassVar[str] = "control"
-    band: ClassVar[tuple[float, float]] = (0.15, 0.9)
+    band: ClassVar[tuple[float, float]] = (0.1, 0.9)
     sources: ClassVar[tuple[str, ...]] = (
         "Gallego and van Ryzin 1994, Optimal dynamic pricing of inventories with stochastic demand over finite"
         " horizons",
@@ -100,27 +56,12 @@ class PricingFamily(Family[Pricing, Visitors]):
     )
 
     def sample(self, level: int, rng: Random, unit: int) -> Pricing:
-        """A market in which no simple rule comes near, then other kinds, one of them claimed, until that misleads."""
-        size, (low, high) = _SIZES[level], _TIGHT[level]
-        while True:
-            prices, curve = tuple(rng.randint(*bounds) for bounds in _LADDER), _draw_curve(rng)
-            market = Pricing(prices, size.days, size.stock, (curve,), 0, 0, unit)
-            shares = [_share(market, _usual_table(market, price)) for price in range(len(prices))]
-            if not any(low <= share <= high for share in shares) or not _is_subtle(market):
-                continue
-            for _ in range(_TRIES):
-                kinds = _draw_kinds(size.kinds, curve, rng)
-                kind = kinds.index(curve)
-                claim = rng.choice([number for number in range(size.kinds) if number != kind])
-                drawn = Pricing(prices, size.days, size.stock, kinds, kind, claim, unit)
-                if not low <= shares[_fluid_price(drawn)] <= high:
-                    continue
-                if _share(drawn, price_table(drawn.season, kinds[claim])) <= _TRUSTED:
-                    return drawn
+        """Claim and kinds until no guess is good for all kinds, and the default for none; the true one comes last."""
+        return draw_market(level, rng, unit)
 
     def tape(self, parameters: Pricing, rng: Random) -> Visitors:
         """One draw a day."""
-        return Visitors(tuple(_STEP * rng.randrange(100 // _STEP) for _ in range(parameters.days)))
+        return Visitors(tuple(STEP * rng.randrange(100 // STEP) for _ in range(parameters.days)))
 
     def labels(self, parameters: Pricing) -> int:
         """One a kind of market."""
@@ -159,16 +100,15 @@ class PricingFamily(Family[Pricing, Visitors]):
         best = price_table(parameters.season, parameters.kinds[parameters.kind])
         found = {
             "oracle": _by_table(parameters, best, presentation),
-            "default": _by_table(parameters, _default_table(parameters), presentation),
+            "default": _by_table(parameters, default_table(parameters), presentation),
         }
         if presentation is Presentation.HIDDEN:
             found["bayes"] = _bayes(parameters)
         return found
 
     def attacks(self, parameters: Pricing, presentation: Presentation, rng: Random) -> Mapping[str, Policy]:
-        """Trust the claim; the dearest, the cheapest or the middle price all along; all in turn."""
-        trusted = price_table(parameters.season, parameters.kinds[parameters.claim])
-        tables = {"no_probing": trusted, "in_turn": _in_turn(parameters), **_simple_tables(parameters)}
+        """Trust the claim; all prices in turn; and one price all along or the best on average, where these are bad."""
+        tables = attack_tables(parameters)
         return {name: _by_table(parameters, table, presentation) for name, table in tables.items()}
 
     def solved(self, parameters: Pricing, tape: Visitors) -> float:
@@ -187,8 +127,8 @@ class PricingFamily(Family[Pricing, Visitors]):
         season, curve = parameters.season, parameters.kinds[parameters.kind]
         takings = {
             "oracle": best_value(season, curve),
-            "bayes": bayes_takings(season, parameters.kinds, curve),
-            "default": table_value(season, curve, _default_table(parameters)),
+            "bayes": bayes_takings(season, parameters.possible, curve),
+            "default": table_value(season, curve, default_table(parameters)),
             "idle": 0.0,
         }
         return {name: parameters.unit * earned for name, earned in takings.items()}
@@ -208,6 +148,7 @@ class PricingFamily(Family[Pricing, Visitors]):
         numbered = tuple((kind, *curve) for kind, curve in enumerate(parameters.kinds, 1))
         facts: dict[str, Fact] = {
             "days": parameters.days, "stock_at_start": parameters.stock, "kinds_count": len(parameters.kinds),
+            "others_count": len(parameters.possible),
             "price_list": ", ".join(map(str, amounts[:-1])) + f" or {amounts[-1]}", "claim": parameters.claim + 1,
             "entries": parameters.days * parameters.stock, "first_price": str(amounts[0]),
             "curves_grid": Grid(("kind", *(f"% at {amount}" for amount in amounts)), numbered),
@@ -221,81 +162,6 @@ class PricingFamily(Family[Pricing, Visitors]):
     def turns(self, parameters: Pricing, presentation: Presentation) -> int:
         """Every day a price and two looks."""
         return 5 if presentation is Presentation.WRITTEN else 3 * parameters.days + 10
-
-
-def _draw_curve(rng: Random) -> Curve:
-    """A curve that falls from price to price."""
-    while True:
-        curve = [rng.randint(6, 19)]
-        while len(curve) < len(_LADDER):
-            curve.append(curve[-1] - rng.randint(1, 9))
-        if curve[-1] > 0:
-            return tuple(_STEP * chance for chance in curve)
-
-
-def _draw_kinds(number: int, curve: Curve, rng: Random) -> tuple[Curve, ...]:
-    """So many distinct curves in any order, the given one among them."""
-    kinds = [curve]
-    while len(kinds) < number:
-        other = _draw_curve(rng)
-        if other not in kinds:
-            kinds.append(other)
-    rng.shuffle(kinds)
-    return tuple(kinds)
-
-
-def _fluid_price(parameters: Pricing) -> int:
-    """The one price that sells best if demand is its average and the claim is true (Gallego and van Ryzin 1994)."""
-    curve = parameters.kinds[parameters.claim]
-    return max(
-        range(len(curve)),
-        key=lambda price: parameters.prices[price] * min(100 * parameters.stock, parameters.days * curve[price]),
-    )
-
-
-def _fixed_table(parameters: Pricing, price: int) -> PriceTable:
-    return ((price,) * (parameters.stock + 1),) * parameters.days
-
-
-def _default_table(parameters: Pricing) -> PriceTable:
-    """The price that is best on average if the claim is true; every third day each price in turn."""
-    return _usual_table(parameters, _fluid_price(parameters))
-
-
-def _usual_table(parameters: Pricing, price: int) -> PriceTable:
-    """A price, and on every third day each one in turn."""
-    asked = [(day // 3) % len(parameters.prices) if day % 3 == 2 else price for day in range(parameters.days)]
-    return tuple((one,) * (parameters.stock + 1) for one in asked)
-
-
-def _share(parameters: Pricing, table: PriceTable) -> float:
-    """What a table of prices takes of what the best one does, in expectation."""
-    season, curve = parameters.season, parameters.kinds[parameters.kind]
-    return table_value(season, curve, table) / best_value(season, curve)
-
-
-def _is_subtle(parameters: Pricing) -> bool:
-    """Whether no rule that looks at nothing comes near the optimum."""
-    constant = _simple_tables(parameters).values()
-    return _share(parameters, _in_turn(parameters)) <= _TURNS and all(
-        _share(parameters, table) <= _SIMPLE for table in constant
-    )
-
-
-def _in_turn(parameters: Pricing) -> PriceTable:
-    prices = len(parameters.prices)
-    return tuple((day % prices,) * (parameters.stock + 1) for day in range(parameters.days))
-
-
-def _simple_tables(parameters: Pricing) -> dict[str, PriceTable]:
-    """Rules that look at nothing but the calendar."""
-    days, prices = range(parameters.days), len(parameters.prices)
-    asked = {
-        "greedy": [prices - 1 for _ in days],
-        "sell_off": [0 for _ in days],
-        "constant": [prices // 2 for _ in days],
-    }
-    return {name: tuple((price,) * (parameters.stock + 1) for price in row) for name, row in asked.items()}
 
 
 def _tables(presentation: Presentation) -> tuple[Table, ...]:
@@ -397,10 +263,10 @@ def _by_table(parameters: Pricing, table: PriceTable, presentation: Presentation
 
 
 def _bayes(parameters: Pricing) -> Policy:
-    """Maximise the expected takings under the uniform prior over kinds."""
+    """Maximise the expected takings under the uniform prior over the kinds that are possible."""
 
     def play(player: Player) -> None:
-        programme = belief_programme(parameters.season, parameters.kinds)
+        programme = belief_programme(parameters.season, parameters.possible)
         counts: Counts = ((0, 0),) * len(parameters.prices)
         stock = parameters.stock
         for _ in range(parameters.days):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from envsynth.generators.mechanism.contract import LEVELS, Presentation, Refused
+from envsynth.generators.mechanism.families._pricing_market import blind_scores, blind_tables
 from envsynth.generators.mechanism.families._pricing_solver import (
     BeliefProgramme,
     after,
@@ -116,17 +117,47 @@ def test_a_plan_with_an_entry_left_out_is_refused(neutral_stage: Any) -> None:
 
 
 @pytest.mark.parametrize("level", SOME_LEVELS)
-def test_no_simple_rule_comes_near_and_the_unit_is_of_no_consequence(level: int) -> None:
+def test_the_claim_misleads_in_every_market_and_the_unit_is_of_no_consequence(level: int) -> None:
     one, dear = FAMILY.sample(level, Random(level), 1), FAMILY.sample(level, Random(level), 250)
     assert dear == replace(one, unit=250)
-    expected = FAMILY.expected(one)
-    assert FAMILY.band[0] < expected["default"] / expected["oracle"] < FAMILY.band[1]
-    curve = one.kinds[one.kind]
-    for price in range(len(one.prices)):
-        fixed = table_value(one.season, curve, ((price,) * (one.stock + 1),) * one.days)
-        assert fixed <= 0.92 * expected["oracle"]
-    trusted = table_value(one.season, curve, price_table(one.season, one.kinds[one.claim]))
-    assert trusted <= 0.8 * expected["oracle"]
+    for curve in one.possible:
+        expected = FAMILY.expected(replace(one, kind=one.kinds.index(curve)))
+        assert FAMILY.band[0] < expected["default"] / expected["oracle"] < FAMILY.band[1]
+        assert expected["default"] < expected["bayes"] <= expected["oracle"]
+        trusted = table_value(one.season, curve, price_table(one.season, one.kinds[one.claim]))
+        assert trusted <= 0.75 * expected["oracle"]
+
+
+@pytest.mark.parametrize("level", SOME_LEVELS)
+def test_who_learns_nothing_does_not_come_near(level: int) -> None:
+    """Fixed prices, the best prices on average, and those for any one kind, over the law that the text states."""
+    found = [blind_scores(FAMILY.sample(level, Random(f"blind/{number}"), 1), "bayes") for number in range(3)]
+    assert {"average", "everywhere", "greedy", "sell_off", "constant", "in_turn", "kind_0"} <= found[0].keys()
+    assert max(max(scores.values()) for scores in found) < 0.8
+    assert max(found[0].values()) > 0.3
+
+
+def test_places_of_blind_tables_are_between_default_and_reference() -> None:
+    drawn = FAMILY.sample(1, Random("places"), 1)
+    scores = blind_scores(drawn, "oracle")
+    kind_0 = blind_tables(drawn)["kind_0"]
+    places = []
+    for curve in drawn.possible:
+        expected = FAMILY.expected(replace(drawn, kind=drawn.kinds.index(curve)))
+        place = table_value(drawn.season, curve, kind_0) - expected["default"]
+        places.append(min(1.0, max(0.0, place / (expected["oracle"] - expected["default"]))))
+    assert places[0] == pytest.approx(1.0)
+    assert scores["kind_0"] == pytest.approx(fmean(places))
+
+
+@pytest.mark.slow
+def test_the_claim_is_never_true_and_all_others_are_equally_likely() -> None:
+    ranks = []
+    for number in range(30):
+        drawn = FAMILY.sample(1, Random(number), 1)
+        assert drawn.kind != drawn.claim
+        ranks.append(drawn.possible.index(drawn.kinds[drawn.kind]))
+    assert min(ranks.count(rank) for rank in range(3)) >= 4
 
 
 @pytest.mark.slow
@@ -145,7 +176,8 @@ def test_no_one_price_is_best_in_most_markets(level: int) -> None:
 def test_claims_mislead_more_from_level_to_level() -> None:
     def share(level: int) -> float:
         draws = [FAMILY.sample(level, Random(50 * level + number), 1) for number in range(6)]
-        values = [best_value(one.season, one.kinds[one.kind]) for one in draws]
-        return fmean(FAMILY.expected(one)["default"] / value for one, value in zip(draws, values, strict=True))
+        cases = [replace(one, kind=one.kinds.index(curve)) for one in draws for curve in one.possible]
+        values = [best_value(one.season, one.kinds[one.kind]) for one in cases]
+        return fmean(FAMILY.expected(one)["default"] / value for one, value in zip(cases, values, strict=True))
 
     assert share(1) > share(4)
