@@ -10,6 +10,7 @@ from envsynth.judging import verdict_of
 from envsynth.models import Candidate, Finding, Source, Strength, ToolCall, Trajectory, Verdict, VerdictStatus
 from envsynth.protocols import Context
 from envsynth.timing import Stopwatch
+from envsynth.validators.world_adversary.backwards import order_findings
 from envsynth.validators.world_adversary.battery import Attack, battery
 from envsynth.validators.world_adversary.field import Field, Played
 from envsynth.validators.world_adversary.oracles import oracle_findings
@@ -32,7 +33,7 @@ class WorldAdversary:
     """
 
     name = "world_adversary"
-    version = "2"
+    version = "3"
     order = 40
     environment = "world"
 
@@ -68,7 +69,7 @@ class WorldAdversary:
             for name, one in played.items()
             for rule, message in one.faults
         ]
-        findings += [*gates, *oracle_findings(candidate, open_, target)]
+        findings += [*gates, *oracle_findings(candidate, open_, target), *order_findings(candidate, open_, target)]
         evidence: dict[str, JsonValue] = {
             "attacks": {name: one.outcome for name, one in played.items()},
             "right_by_chance": [name for name, one in played.items() if one.outcome >= 1 and name not in worked],
