@@ -36,6 +36,8 @@ class Field:
         self._world, self._task = world, task
         self._episode = WorldEpisode(task)
         self._hidden = hidden_values(world)
+        self.succeeded: set[str] = set()
+        """Tools of which some call was accepted."""
 
     def close(self) -> None:
         """Free the episode."""
@@ -60,6 +62,8 @@ class Field:
                 episode.reset()
             answer = episode.call(*call)
             made.append(call)
+            if answer.ok:
+                self.succeeded.add(call[0])
             after = episode.image()
             for rule, message in self._faults(attack, call, answer, (before, after)):
                 faults.setdefault(rule, f"call {number}, {message}")
@@ -77,7 +81,10 @@ class Field:
         """What a trajectory's calls come to."""
         self._episode.reset()
         for call in calls:
-            if self._episode.call(*call).done:
+            answer = self._episode.call(*call)
+            if answer.ok:
+                self.succeeded.add(call[0])
+            if answer.done:
                 break
         return effective_calls(self._world, self._episode)
 

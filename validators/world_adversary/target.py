@@ -55,7 +55,7 @@ class Target:
         usual = [self._fitting(parameter, step) for step in LADDER]
         if parameter.enum or parameter.type == "boolean":
             return list(dict.fromkeys((*usual, *parameter.enum)))
-        return list(dict.fromkeys((*usual, *(value for value in secrets if _lies_within(parameter, value)))))
+        return list(dict.fromkeys((*usual, *(value for value in secrets if lies_within(parameter, value)))))
 
     def _value(self, tool: Tool, parameter: Parameter, step: str) -> JSON:
         if tool.each is not None and parameter.name == tool.each.parameter:
@@ -102,7 +102,7 @@ def _fits(parameter: Parameter, value: JSON) -> bool:
     return isinstance(value, int) or (parameter.type == "number" and isinstance(value, float))
 
 
-def _lies_within(parameter: Parameter, value: JSON) -> bool:
+def lies_within(parameter: Parameter, value: JSON) -> bool:
     """Whether a value is of the parameter's type and within its bounds."""
     if not _fits(parameter, value):
         return False

@@ -15,6 +15,7 @@ from envsynth.validators.world_adversary.battery import Attack, battery
 from envsynth.validators.world_adversary.field import Field, Played
 from envsynth.validators.world_adversary.oracles import oracle_findings
 from envsynth.validators.world_adversary.target import Call, Target
+from envsynth.validators.world_adversary.usable import usable_findings
 from envsynth.validators.worlds.opened import opened, task_of
 
 __all__ = ["WorldAdversary"]
@@ -33,7 +34,7 @@ class WorldAdversary:
     """
 
     name = "world_adversary"
-    version = "3"
+    version = "4"
     order = 40
     environment = "world"
 
@@ -70,6 +71,7 @@ class WorldAdversary:
             for rule, message in one.faults
         ]
         findings += [*gates, *oracle_findings(candidate, open_, target), *order_findings(candidate, open_, target)]
+        findings += usable_findings(open_, field.succeeded)
         evidence: dict[str, JsonValue] = {
             "attacks": {name: one.outcome for name, one in played.items()},
             "right_by_chance": [name for name, one in played.items() if one.outcome >= 1 and name not in worked],
