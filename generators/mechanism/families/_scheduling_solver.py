@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 INSPECTION = 1
 """Hours that an inspection takes."""
-_MODEST = 12
-"""Largest of the estimates that are mostly overrun; the larger ones mostly are not reached."""
-_MOSTLY = 0.8
 
 Order = tuple[int, ...]
 Hours = tuple[int, ...]
@@ -71,49 +68,65 @@ SHORT, LONG, UNKNOWN = 1, 2, 3
 """What is known of a job, two bits of a belief each; 0 once it is finished."""
 
 
-def chance_long(estimate: int) -> float:
-    """Chance that a job takes the double of its estimate, not a third of it."""
-    return _MOSTLY if estimate <= _MODEST else 1 - _MOSTLY
+class Usual(NamedTuple):
+    """The two times that a job may take."""
+
+    short: int
+    long: int
 
 
-class _Law(NamedTuple):
-    """What is told of a job's time."""
-
-    times: tuple[float, float, float]
-    """Short, long, and the mean of the two: the time of a job known as SHORT, LONG, UNKNOWN."""
-    long: float
-    """Chance of the long time."""
-
-
-@cache
-def _law(estimate: int) -> _Law:
-    short, long, chance = estimate / 3, 2.0 * estimate, chance_long(estimate)
-    return _Law((short, long, chance * long + (1 - chance) * short), chance)
+def usual(estimate: int) -> Usual:
+    """A third of the estimate, which is a multiple of 3, or its double."""
+    return Usual(estimate // 3, 2 * estimate)
 
 
 @lru_cache(maxsize=64)
-def belief_costs(weights: tuple[int, ...], estimates: Hours) -> tuple[float, ...]:
-    """Least expected weighted completion hours still to come, by belief; every step leads to a smaller belief."""
-    costs = [0.0] * 4 ** len(weights)
-    laws = [_law(estimate) for estimate in estimates]
-    for belief in range(1, len(costs)):
-        costs[belief] = min(_steps(weights, laws, costs, belief))[0]
-    return tuple(costs)
+def belief_costs(weights: tuple[int, ...], estimates: Hours, longs: int) -> tuple[tuple[float, ...], ...]:
+    """Least expected weighted completion hours still to come.
+
+    Every choice of the long jobs among all is equally likely, so that of the unknown ones every choice still is.
+
+    Args:
+        weights: by job.
+        estimates: by job.
+        longs: how many of all jobs are long.
+
+    Returns:
+        By how many of the unknown jobs are long, then by belief; 0 where the belief has fewer unknown ones.
+    """
+    costs = [[0.0] * 4 ** len(weights) for _ in range(longs + 1)]
+    times = [usual(estimate) for estimate in estimates]
+    # Every step leads to a smaller belief.
+    for belief in range(1, len(costs[0])):
+        for left in range(min(longs, unknown(belief)) + 1):
+            costs[left][belief] = min(_steps(weights, times, costs, belief, left))[0]
+    return tuple(map(tuple, costs))
+
+
+def unknown(belief: int) -> int:
+    """How many jobs are unknown."""
+    return (belief & belief >> 1 & 0x5555555555555555).bit_count()
 
 
 def _steps(
-    weights: Sequence[int], laws: Sequence[_Law], costs: Sequence[float], belief: int
+    weights: Sequence[int], times: Sequence[Usual], costs: Sequence[Sequence[float]], belief: int, left: int
 ) -> list[tuple[float, bool, int]]:
-    """What can be done in a belief: expected cost, whether it is an inspection, and the job."""
+    """What can be done: expected cost, whether it is an inspection, and the job; `left` unknown jobs are long."""
     jobs = [(job, belief >> 2 * job & 3) for job in range(len(weights)) if belief >> 2 * job & 3]
     open_weight = sum(weights[job] for job, _ in jobs)
+    chance = left / max(1, unknown(belief))
+    now, fewer = costs[left], costs[max(0, left - 1)]
     found = []
     for job, known in jobs:
-        shift, (times, chance) = 2 * job, laws[job]
-        found.append((times[known - 1] * open_weight + costs[belief - (known << shift)], False, job))
-        if known == UNKNOWN:
-            long, short = costs[belief - (UNKNOWN - LONG << shift)], costs[belief - (UNKNOWN - SHORT << shift)]
-            found.append((INSPECTION * open_weight + chance * long + (1 - chance) * short, True, job))
+        shift, (short, long) = 2 * job, times[job]
+        done = belief - (known << shift)
+        if known != UNKNOWN:
+            found.append(((short if known == SHORT else long) * open_weight + now[done], False, job))
+            continue
+        started = chance * (long * open_weight + fewer[done]) + (1 - chance) * (short * open_weight + now[done])
+        seen = chance * fewer[done | LONG << shift] + (1 - chance) * now[done | SHORT << shift]
+        found.append((started, False, job))
+        found.append((INSPECTION * open_weight + seen, True, job))
     return found
 
 
@@ -124,9 +137,17 @@ class Step(NamedTuple):
     inspect: bool
 
 
-def best_step(weights: tuple[int, ...], estimates: Hours, belief: int) -> Step:
-    """The step of least expected cost; of equals a start before an inspection, then the lower number."""
-    costs, laws = belief_costs(weights, estimates), [_law(estimate) for estimate in estimates]
-    found = [(round(cost, 6), inspect, job) for cost, inspect, job in _steps(weights, laws, costs, belief)]
+def best_step(weights: tuple[int, ...], estimates: Hours, longs: int, belief: int, left: int) -> Step:
+    """The step of least expected cost; of equals a start before an inspection, then the lower number.
+
+    Args:
+        weights: by job.
+        estimates: by job.
+        longs: how many of all jobs are long.
+        belief: what is known of each job.
+        left: how many of the unknown jobs are long.
+    """
+    costs, times = belief_costs(weights, estimates, longs), [usual(estimate) for estimate in estimates]
+    found = [(round(cost, 6), inspect, job) for cost, inspect, job in _steps(weights, times, costs, belief, left)]
     _, inspect, job = min(found)
     return Step(job, inspect)

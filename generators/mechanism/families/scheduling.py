@@ -15,15 +15,16 @@ from envsynth.generators.mechanism.families._scheduling_solver import (
     INSPECTION,
     LONG,
     SHORT,
+    UNKNOWN,
     Hours,
     Order,
     belief_costs,
     best_step,
-    chance_long,
     earliest_due,
     least_tardiness,
     moore_hodgson,
     smith,
+    usual,
 )
 from envsynth.models import Column, Each, Guard, Parameter, Table, Tool, World
 
@@ -34,28 +35,25 @@ FLOW, LATE, TARDY = "flow", "late", "tardy"
 class _Size(NamedTuple):
     rule: str
     jobs: int
+    longs: int
+    """How many jobs take the double of their estimate."""
     swing: int
     """Hours by which a time may differ from the usual."""
     charges: tuple[int, int] | None
     """Abstract units; None: one for all jobs."""
     due: tuple[int, int]
     """Due hours, per cent of the sum of estimates."""
-    ratio: tuple[float, float]
-    """Where the default lies between idling (0) and the reference (1)."""
 
 
 _SIZES = {
-    1: _Size(FLOW, 5, 0, (3, 9), (0, 0), (0.6, 0.8)),
-    2: _Size(FLOW, 6, 1, (3, 9), (0, 0), (0.52, 0.75)),
-    3: _Size(LATE, 8, 0, None, (25, 80), (0.57, 0.75)),
-    4: _Size(TARDY, 9, 0, None, (10, 50), (0.4, 0.65)),
-    5: _Size(TARDY, 11, 0, (3, 6), (10, 50), (0.3, 0.63)),
+    1: _Size(FLOW, 6, 3, 0, (5, 7), (0, 0)),
+    2: _Size(FLOW, 6, 3, 1, (4, 8), (0, 0)),
+    3: _Size(LATE, 10, 5, 0, None, (25, 80)),
+    4: _Size(TARDY, 9, 4, 0, None, (10, 40)),
+    5: _Size(TARDY, 11, 4, 0, (2, 7), (5, 30)),
 }
-_BEATEN = 0.75
-"""Share of the way from the default to the reference that no play without probing may expect."""
-_SLACK = 1.05
-_TRIES = 60
-"""Draws of times for one draw of everything else."""
+_THIRDS = (4, 7)
+"""Range of a third of an estimate: so narrow that long jobs take longer than short ones whatever was estimated."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,10 @@ class Scheduling:
     rule: str
     """`flow`, `late` or `tardy`."""
     estimates: tuple[int, ...]
+    longs: int
+    """How many jobs take the double of their estimate."""
     typical: tuple[int, ...]
-    """Usual time of each job: a third or the double of its estimate; the double mostly where that is modest."""
+    """Usual time of each job: a third or the double of its estimate."""
     charges: tuple[int, ...]
     """Minor units, by hour or by late job as the rule has it."""
     dues: tuple[int, ...]
@@ -88,16 +88,16 @@ class Durations:
 class SchedulingFamily(Family[Scheduling, Durations]):
     """One machine, no preemption, hidden times.
 
-    `bayes` is exact where every hour until completion is charged: times are independent, each a third or the double
-    of its estimate with stated chances, so that the expected cost of a step is its time by the charges of unfinished
-    jobs, and what is known of each job (unknown, short, long, finished) is the whole state. The hour at which all work
-    ends never binds there; that the times fit before it is the one thing told that this prior leaves out. Where due
-    hours count, the state has the hour too, and there are more jobs; `bayes` is left out and the reference is the
-    oracle.
+    A told number of jobs take the double of their estimates and the others a third, every choice of them being equally
+    likely; times are drawn once, after all else, so that this is their law. All jobs and an inspection of each fit
+    before the end, whichever are long. `bayes` is exact where every hour until completion is charged: the expected cost
+    of a step is its time by the charges of unfinished jobs, and what is known of each job (unknown, short, long,
+    finished) with the number of long ones among the unknown is the whole state. Where due hours count, the state has
+    the hour too, and there are more jobs; `bayes` is left out and the reference is the oracle.
     """
 
     name: ClassVar[str] = "scheduling"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "One machine, delay charges and wrong estimates"
     kin: ClassVar[str] = "planning"
     sources: ClassVar[tuple[str, ...]] = (
@@ -107,28 +107,12 @@ class SchedulingFamily(Family[Scheduling, Durations]):
         "Held and Karp 1962, A dynamic programming approach to sequencing problems",
         "Rothkopf 1966, Scheduling with random service times",
     )
-    band: ClassVar[tuple[float, float]] = (0.15, 0.82)
+    band: ClassVar[tuple[float, float]] = (0.15, 0.93)
 
     def sample(self, level: int, rng: Random, unit: int) -> Scheduling:
-        """Times are drawn from the stated law until estimates mislead as far as the level asks."""
-        size = _SIZES[level]
-        low, high = size.ratio
-        while True:
-            known = _draw(size, rng, unit)
-            for _ in range(_TRIES):
-                drawn = _with_times(known, rng)
-                none = _utility(drawn, (), drawn.typical)
-                default = _utility(drawn, _default(drawn), drawn.typical) - none
-                # Smith's order is a cheap look at what can be reached; most draws end here.
-                easy = _utility(drawn, smith(_weights(drawn), drawn.typical), drawn.typical) - none
-                if default > high * easy * _SLACK:
-                    continue
-                reach = _reference(drawn) - none
-                if not low * reach <= default <= high * reach:
-                    continue
-                careless = max(_utility(drawn, order, drawn.typical) for order in _careless(drawn).values()) - none
-                if careless - default < _BEATEN * (reach - default):
-                    return drawn
+        """Everything that is told, then which jobs are long."""
+        known = _draw(_SIZES[level], rng, unit)
+        return with_longs(known, rng.sample(range(len(known.estimates)), known.longs))
 
     def tape(self, parameters: Scheduling, rng: Random) -> Durations:
         """One draw a job."""
@@ -201,7 +185,8 @@ class SchedulingFamily(Family[Scheduling, Durations]):
             "idle": float(_utility(parameters, (), parameters.typical)),
         }
         if parameters.rule == FLOW:
-            found["bayes"] = -parameters.unit * belief_costs(_weights(parameters), parameters.estimates)[-1]
+            costs = belief_costs(_weights(parameters), parameters.estimates, parameters.longs)
+            found["bayes"] = -parameters.unit * costs[-1][-1]
         return found
 
     def hindsight(self, parameters: Scheduling, tape: Durations) -> float:
@@ -217,6 +202,7 @@ class SchedulingFamily(Family[Scheduling, Durations]):
         """Jobs, horizon, time of an inspection, the charge where all have the same; in `written` all jobs."""
         facts: dict[str, Fact] = {
             "job_count": len(parameters.typical),
+            "long_count": parameters.longs,
             "horizon": parameters.horizon,
             "inspection": INSPECTION,
             "time_swing": parameters.swing,
@@ -273,68 +259,49 @@ def _weights(parameters: Scheduling) -> tuple[int, ...]:
 
 def _draw(size: _Size, rng: Random, unit: int) -> Scheduling:
     """Everything but the times."""
-    estimates = tuple(3 * rng.randint(3, 6) for _ in range(size.jobs))
+    estimates = tuple(3 * rng.randint(*_THIRDS) for _ in range(size.jobs))
     total, charge = sum(estimates), rng.randint(3, 9)
     low, high = (total * percent // 100 for percent in size.due)
+    times = [usual(estimate) for estimate in estimates]
+    longest = sum(time.short for time in times) + sum(sorted(time.long - time.short for time in times)[-size.longs :])
     return Scheduling(
         rule=size.rule,
         estimates=estimates,
+        longs=size.longs,
         typical=estimates,
         charges=tuple(unit * (rng.randint(*size.charges) if size.charges else charge) for _ in estimates),
         dues=tuple(rng.randint(low, high) for _ in estimates),
-        horizon=total * 11 // 10 + size.jobs * (size.swing + INSPECTION),
+        horizon=longest + size.jobs * (size.swing + INSPECTION),
         swing=size.swing,
         unit=unit,
     )
 
 
-def _with_times(known: Scheduling, rng: Random) -> Scheduling:
-    """Usual times by the stated law, so that all jobs and an inspection of each fit before the horizon."""
-    most = known.horizon - len(known.estimates) * (known.swing + INSPECTION)
-    while True:
-        times = tuple(2 * one if rng.random() < chance_long(one) else one // 3 for one in known.estimates)
-        if sum(times) <= most:
-            return replace(known, typical=times)
+def with_longs(known: Scheduling, longs: Sequence[int]) -> Scheduling:
+    """The same jobs where these are the long ones."""
+    times = [usual(estimate) for estimate in known.estimates]
+    return replace(known, typical=tuple(time.long if job in longs else time.short for job, time in enumerate(times)))
 
 
-def _reference(parameters: Scheduling) -> int:
-    """Utility, at the usual times, of the policy that scores 1 where the times are hidden."""
-    if parameters.rule != FLOW:
-        return _utility(parameters, best_order(parameters), parameters.typical)
-    hour = 0
-    finished: dict[int, int] = {}
-
-    def inspect(job: int) -> int:
-        nonlocal hour
-        hour += INSPECTION
-        return parameters.typical[job]
-
-    def start(job: int) -> None:
-        nonlocal hour
-        hour += parameters.typical[job]
-        finished[job] = min(hour, parameters.horizon)
-
-    _follow_beliefs(parameters, inspect, start)
-    return _charged(parameters, finished)
-
-
-def _follow_beliefs(parameters: Scheduling, inspect: Callable[[int], int], start: Callable[[int], None]) -> None:
+def _follow_beliefs(parameters: Scheduling, inspect: Callable[[int], int], start: Callable[[int], int]) -> None:
     """Take the best step from every belief.
 
     Args:
         parameters: of which only what everybody is told is read.
         inspect: inspects a job; returns its usual time.
-        start: starts a job.
+        start: starts a job; returns the time that it took.
     """
     weights, estimates = _weights(parameters), parameters.estimates
-    belief = 4 ** len(weights) - 1
+    belief, left = 4 ** len(weights) - 1, parameters.longs
     while belief:
-        job, inspecting = best_step(weights, estimates, belief)
+        job, inspecting = best_step(weights, estimates, parameters.longs, belief, left)
+        known = belief >> 2 * job & 3
         belief &= ~(3 << 2 * job)
+        is_long = (inspect if inspecting else start)(job) > estimates[job]
+        if known == UNKNOWN and is_long:
+            left -= 1
         if inspecting:
-            belief |= (SHORT if inspect(job) < estimates[job] else LONG) << 2 * job
-        else:
-            start(job)
+            belief |= (LONG if is_long else SHORT) << 2 * job
 
 
 def _default(parameters: Scheduling) -> Order:
@@ -356,7 +323,20 @@ def _careless(parameters: Scheduling) -> dict[str, Order]:
     }
     if parameters.rule != FLOW:
         found["earliest"] = earliest_due(parameters.dues)
+        found["average"] = _best(parameters.rule, _weights(parameters), parameters.dues, _mean_times(parameters))
     return found
+
+
+def blind_utilities(parameters: Scheduling) -> dict[str, int]:
+    """Utility at the usual times of every order that asks for nothing."""
+    return {name: _utility(parameters, order, parameters.typical) for name, order in _careless(parameters).items()}
+
+
+def _mean_times(parameters: Scheduling) -> Hours:
+    """Expected times, rounded to hours; under `flow` they are in the ratio of the estimates."""
+    share = parameters.longs / len(parameters.estimates)
+    times = [usual(estimate) for estimate in parameters.estimates]
+    return tuple(round(share * time.long + (1 - share) * time.short) for time in times)
 
 
 def _start(order: Order, presentation: Presentation) -> Policy:
@@ -371,14 +351,21 @@ def _start(order: Order, presentation: Presentation) -> Policy:
 
 
 def _bayes(parameters: Scheduling) -> Policy:
-    """Least expected charges by the stated chances of each time."""
+    """Least expected charges where every choice of the long jobs is equally likely."""
 
     def play(player: Player) -> None:
-        def inspect(job: int) -> int:
-            return int(player.call("inspect", job=job + 1)["typical"])
+        hour = 0
 
-        def start(job: int) -> None:
-            player.call("start", job=job + 1)
+        def inspect(job: int) -> int:
+            nonlocal hour
+            shown = player.call("inspect", job=job + 1)
+            hour = shown["hour"]
+            return int(shown["typical"])
+
+        def start(job: int) -> int:
+            nonlocal hour
+            before, hour = hour, player.call("start", job=job + 1)["hour"]
+            return int(hour - before)
 
         _follow_beliefs(parameters, inspect, start)
 
