@@ -165,7 +165,11 @@ class Tool(Model):
     guards: tuple[Guard, ...] = ()
     """Conditions, asked in order before the effects; the first that does not hold refuses the whole call."""
     effects: tuple[str, ...] = ()
-    """Statements (INSERT, UPDATE, DELETE, REPLACE), one transaction, rolled back as a whole."""
+    """Statements (INSERT, UPDATE, DELETE, REPLACE), one transaction, rolled back as a whole.
+
+    They may read what is hidden. What they show of it is either told as it takes effect, or spends something; and no
+    row that the database refuses for it may tell it.
+    """
     result: str = ""
     """One SELECT in a stated order; empty: the agent is told that it is done."""
     shape: Literal["rows", "row", "json"] = "rows"
@@ -216,7 +220,11 @@ class World(Model):
     tools: Annotated[tuple[Tool, ...], BeforeValidator(_named)] = Field(min_length=1)
     invariants: tuple[Invariant, ...] = ()
     over: str = ""
-    """One SELECT, true once nothing is left to do: the episode then ends with the call that made it so."""
+    """One SELECT, true once nothing is left to do: the episode then ends with the call that made it so.
+
+    It reads nothing hidden, for that an episode goes on is seen. Empty: it ends with a submit tool, or where there is
+    none, when the agent stops; the calls of a budget are always finite.
+    """
 
     @model_validator(mode="after")
     def _fits(self) -> World:

@@ -25,6 +25,7 @@ MAX_TRIES = 1_500
 """Calls of one tool in each of two states: the untouched world, and after what was found for the others."""
 _FEW = 60
 """Values of a bounded number, or of a column, that are all tried."""
+_SIGNS = frozenset("=<>!|+-()")
 _AFRESH = 0.2
 """Share of calls whose arguments are all drawn anew."""
 _AHEAD = (*range(1, 15), *range(15, 100, 7), 120, 180, 365, 400, 800)
@@ -170,17 +171,17 @@ def _days(tool: Tool, world: World) -> list[JSON]:
 
 def _near_values(name: str, tool: Tool, world: World) -> list[JSON]:
     """Values of visible columns that a parameter is compared with, or that are called like it."""
-    statements = [tokens(sql) for sql in (*(guard.sql for guard in tool.guards), *tool.effects, tool.result) if sql]
     found: dict[JSON, None] = {}
+    beside: dict[str, set[str]] = {}
+    for sql in (*(guard.sql for guard in tool.guards), *tool.effects, tool.result):
+        pieces = tokens(sql)
+        columns = set(_compared(pieces, name))
+        for word in {_plain(piece) for piece in pieces} if columns else ():
+            beside.setdefault(word, set()).update(columns)
     for table in world.tables:
         if table.hidden:
             continue
-        compared = {
-            column
-            for pieces in statements
-            if any(_is_called(piece, table.name) for piece in pieces)
-            for column in _compared(pieces, name)
-        }
+        compared = beside.get(table.name, set())
         for place, column in enumerate(table.columns):
             if not column.hidden and (column.name == name or column.name in compared):
                 found.update((row[place], None) for row in world.rows.get(table.name, ()) if row[place] is not None)
@@ -190,11 +191,13 @@ def _near_values(name: str, tool: Tool, world: World) -> list[JSON]:
 def _compared(pieces: Sequence[Token], name: str) -> Iterator[str]:
     """Names of columns that stand beside a parameter with one sign in between."""
     wanted = f":{name}"
-    own = [piece for piece in pieces if piece.text not in (">", "<", "!", "|", "+", "-")]
-    for one, two in pairwise([piece for piece in own if piece.text not in ("=", "(", ")")]):
+    if all(piece.text != wanted for piece in pieces):
+        return
+    for one, two in pairwise(piece for piece in pieces if piece.text not in _SIGNS):
         if wanted in (one.text, two.text):
-            yield (two if one.text == wanted else one).text.strip('"`[]').lower()
+            yield _plain(two if one.text == wanted else one)
 
 
-def _is_called(piece: Token, name: str) -> bool:
-    return piece.kind in ("word", "quoted") and piece.text.strip('"`[]').lower() == name
+def _plain(piece: Token) -> str:
+    """A name without quotes, in lower case."""
+    return piece.text.strip('"`[]').lower()
