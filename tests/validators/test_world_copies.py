@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import world_bench
+import worldkit
 
 from envsynth.cache import Cache
 from envsynth.context import BuildContext
@@ -115,3 +116,38 @@ def test_a_dull_column_is_no_secret(judge: Judge, tape: list[int]) -> None:
     world = with_table([[n, pays] for n, pays in enumerate(tape)])
     world["rows"]["tape"] = [[n, pays] for n, pays in enumerate(tape)]
     assert [one for one in judge(world) if one.rule == "hidden_copied"] == []
+
+
+SAID: dict[str, dict[str, Any]] = {
+    "a text to choose": {"parameters": {"who": {"type": "string", "doc": "One.", "enum": [worldkit.SECRET, "Else"]}}},
+    "a text in SQL": {"result": f"SELECT '{worldkit.SECRET}' AS name"},
+    "numbers in SQL": {"result": "SELECT 81234 + 91237 + 71239 AS x"},
+    "numbers in words": {"doc": "It is 81,234 or 91,237, and 71239 at last.", "result": "SELECT day FROM state"},
+}
+
+
+@pytest.mark.parametrize("tool", SAID.values(), ids=SAID.keys())
+def test_tools_do_not_say_what_only_hidden_rows_hold(
+    cache: Cache, source: Source, tmp_path: Path, tool: dict[str, Any]
+) -> None:
+    world = worldkit.with_tool("peek", **({"result": "SELECT :who AS who"} if "parameters" in tool else {}) | tool)
+    world["rows"]["tape"] = [[0, 81234], [1, 91237], [2, 71239]]
+    verdict = WorldStatic().validate(world_bench.candidate(cache, world), source, BuildContext(tmp_path))
+    assert {one.rule for one in verdict.findings} == {"text_names_hidden_value"}
+
+
+def test_two_numbers_may_be_chance(cache: Cache, source: Source, tmp_path: Path) -> None:
+    world = worldkit.with_tool("peek", result="SELECT 81234 + 91237 AS x")
+    world["rows"]["tape"] = [[0, 81234], [1, 91237], [2, 71239]]
+    verdict = WorldStatic().validate(world_bench.candidate(cache, world), source, BuildContext(tmp_path))
+    assert verdict.findings == ()
+
+
+def test_hidden_rows_may_be_asked_for_by_name(cache: Cache, source: Source, tmp_path: Path) -> None:
+    topics = {"type": "string", "doc": "One.", "enum": ["roof_and_cellar", "garden_and_yard"]}
+    world = worldkit.with_tool("peek", parameters={"topic": topics}, result="SELECT :topic AS topic")
+    facts = {"topic": {"type": "text", "role": "key"}, "said": {"type": "text"}}
+    world["tables"]["facts"] = {"hidden": True, "columns": facts}
+    world["rows"]["facts"] = [["roof_and_cellar", "It leaks in two places."], ["garden_and_yard", "All well there."]]
+    verdict = WorldStatic().validate(world_bench.candidate(cache, world), source, BuildContext(tmp_path))
+    assert verdict.findings == ()

@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
 from envsynth.models import Candidate, Finding, World
+from envsynth.models.world import ColumnRole
 from envsynth.validators.leakage.secrets import EMAIL, secrets_in
-from envsynth.validators.worlds.hidden_values import hidden_values
+from envsynth.validators.world_static.statements import statements
+from envsynth.validators.worlds.hidden_values import HiddenValues, hidden_values
 
 MIN_INSTRUCTION = 60
 """Characters; less is a title."""
@@ -53,10 +57,46 @@ def text_findings(candidate: Candidate, world: World) -> Iterator[Finding]:
             yield Finding(rule="text_names_hidden_value", message=repr(value[:60]), where=where)
         for name in sorted(names & set(re.findall(r"\w+", text))):
             yield Finding(rule="text_names_hidden_table", message=name, where=where)
-    numbers = [] if written else hidden.numbers_in(candidate.instruction)
-    if len(numbers) >= MANY_NUMBERS:
-        message = f"{len(numbers)} numbers that only hidden rows hold, such as {numbers[0]:g}"
-        yield Finding(rule="text_names_hidden_value", message=message, where="instruction")
+    for where, text in (("instruction", "" if written else candidate.instruction), ("tools", _of_tools(world))):
+        numbers = hidden.numbers_in(text)
+        if len(numbers) >= MANY_NUMBERS:
+            message = f"{len(numbers)} numbers that only hidden rows hold, such as {numbers[0]:g}: take them out"
+            yield Finding(rule="text_names_hidden_value", message=message, where=where)
+    yield from _of_programs(world, hidden)
+
+
+def _of_tools(world: World) -> str:
+    """Everything that tools say, and their SQL."""
+    texts = [tool.doc for tool in world.tools]
+    for tool in world.tools:
+        fields = (*tool.parameters, *(tool.each.fields if tool.each else ()))
+        texts += [" ".join(map(str, (one.doc, *one.enum, one.minimum, one.maximum))) for one in fields]
+        texts += [guard.error for guard in tool.guards]
+    return "\n".join((*texts, *(one.sql for one in statements(world))))
+
+
+def _of_programs(world: World, hidden: HiddenValues) -> Iterator[Finding]:
+    """Hidden texts among the values that tools take, and in their SQL."""
+    keys = _hidden_keys(world)
+    places = [Shown(one.where, one.sql) for one in statements(world)]
+    for tool in world.tools:
+        for one in (*tool.parameters, *(tool.each.fields if tool.each else ())):
+            places.append(Shown(f"tool {tool.name}, parameter {one.name}", "\n".join(map(str, one.enum))))
+    for where, text in places:
+        for value in hidden.texts_in(text):
+            if value not in keys:
+                yield Finding(rule="text_names_hidden_value", message=f"{value[:60]!r}: take it out", where=where)
+
+
+def _hidden_keys(world: World) -> frozenset[JsonValue]:
+    """What hidden rows are called: to ask for one by its name tells nothing of it."""
+    return frozenset(
+        row[place]
+        for table in world.tables
+        for place, column in enumerate(table.columns)
+        if column.role is ColumnRole.KEY
+        for row in world.rows.get(table.name, ())
+    )
 
 
 def private_findings(candidate: Candidate, world: World, content: bytes) -> Iterator[Finding]:

@@ -42,7 +42,7 @@ class WorldStatic:
     """A world task keeps to its authority, hides what it hides, says what it must, and asks for something."""
 
     name = "world_static"
-    version = "3"
+    version = "4"
     order = 10
     environment = "world"
 
