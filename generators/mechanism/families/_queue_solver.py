@@ -5,14 +5,15 @@ In a slot: perhaps somebody comes and is let in or not, a crew serves, those sti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-CHANCES = tuple(range(10, 100, 10))
-"""What the extra crew's chance may be, in percent; each equally likely to an uninformed player."""
+import numpy as np
+from numpy.typing import NDArray
+
 _CLOSE = 1e-9
 """Values that differ by less are equal; then nobody is let in and nothing is paid."""
 
@@ -36,6 +37,8 @@ class Counter:
     """Cost of each one waiting at the end of a slot."""
     refund: int
     """Cost of each one not served at the end."""
+    chances: tuple[int, ...]
+    """What the extra crew's chance may be; each equally likely."""
 
     @cached_property
     def offers(self) -> tuple[tuple[int, float], ...]:
@@ -116,96 +119,111 @@ def best_gain(counter: Counter, extra: int) -> float:
 
 def expected_gain(counter: Counter, extra: int, rules: Sequence[Rule]) -> float:
     """Expected utility of threshold rules, given the extra crew's chance in percent."""
+    (_, nobody), (small, often), (large, rarely) = counter.offers
     after = [-float(counter.refund * waiting) for waiting in range(counter.room + 1)]
     for rule in reversed(rules):
         plain = _served(counter, counter.own / 100, 0, after)
         paid = _served(counter, extra / 100, counter.price, after)
         served = [paid[n] if n >= rule.extra else plain[n] for n in range(counter.room + 1)]
+        few, many = min(rule.small, counter.room), min(rule.large, counter.room)
+        joined = [*served[1:], 0.0]
         after = [
-            sum(
-                odd * (fee + served[waiting + 1] if admits(counter, rule, fee, waiting) else served[waiting])
-                for fee, odd in counter.offers
-            )
-            for waiting in range(counter.room + 1)
+            nobody * stays
+            + often * (small + joins if waiting < few else stays)
+            + rarely * (large + joins if waiting < many else stays)
+            for waiting, (stays, joins) in enumerate(zip(served, joined, strict=True))
         ]
     return after[0]
 
 
-@lru_cache(maxsize=4096)
-def _believed(tries: int, finished: int) -> float:
-    """Expected chance of the extra crew after it finished so many in so many slots with somebody waiting."""
-    weights = [(c / 100) ** finished * (1 - c / 100) ** (tries - finished) for c in CHANCES]
-    return sum(weight * c / 100 for weight, c in zip(weights, CHANCES, strict=True)) / sum(weights)
+Values = NDArray[np.float64]
+"""Axes: slots that the extra crew served somebody, customers it finished in them, customers waiting."""
 
 
-Belief = tuple[int, int]
-"""Slots that the extra crew served somebody, and customers it finished."""
+class Stage(NamedTuple):
+    """Decisions of the best uninformed player in one slot, by belief and customers waiting."""
+
+    served: Values
+    """Values after the arrival."""
+    extra: NDArray[np.bool_]
+    """Whether the extra crew is paid."""
 
 
-class Informed(NamedTuple):
-    """Values by customers waiting, for one slot and belief."""
+class Programme(NamedTuple):
+    """The best uninformed player's plan."""
 
-    before: list[float]
-    served: list[float]
-    extra: list[bool]
-
-
-@lru_cache(maxsize=16)
-def belief_programme(counter: Counter) -> list[dict[Belief, Informed]]:
-    """Backward induction over slot, customers waiting and belief, under the uniform prior."""
-    end = [-float(counter.refund * waiting) for waiting in range(counter.room + 1)]
-    later = {(tries, done): Informed(end, end, []) for tries in range(counter.slots + 1) for done in range(tries + 1)}
-    programme: list[dict[Belief, Informed]] = []
-    for slot in range(counter.slots - 1, -1, -1):
-        beliefs = [(tries, done) for tries in range(slot + 1) for done in range(tries + 1)]
-        later = {belief: _informed(counter, later, belief) for belief in beliefs}
-        programme.insert(0, later)
-    return programme
+    stages: tuple[Stage, ...]
+    value: float
+    """What the player expects."""
+    gains: tuple[float, ...]
+    """Expected utility given each of the counter's chances."""
 
 
-def _informed(counter: Counter, later: Mapping[Belief, Informed], belief: Belief) -> Informed:
-    tries, done = belief
-    chance, hold = _believed(tries, done), counter.hold
-    plain = _served(counter, counter.own / 100, 0, later[belief].before)
-    won, lost = later[tries + 1, done + 1].before, later[tries + 1, done].before
-    served, extra = [plain[0]], [False]
-    for waiting in range(1, counter.room + 1):
-        paid = (
-            chance * (won[waiting - 1] - hold * (waiting - 1)) + (1 - chance) * (lost[waiting] - hold * waiting)
-        ) - counter.price
-        extra.append(paid > plain[waiting] + _CLOSE)
-        served.append(paid if extra[-1] else plain[waiting])
-    return Informed(_arrived(counter, served), served, extra)
+def _believed(chances: tuple[int, ...], slots: int) -> Values:
+    """Expected chance of the extra crew, by slots in which it served somebody and customers it finished in them."""
+    tries, done = np.arange(slots)[:, None], np.arange(slots)[None, :]
+    # Nobody reaches the cells with more finished than tried; zero is as good as any number there.
+    failed = np.where(tries >= done, tries - done, 0)
+    weights = [(c / 100) ** done * (1 - c / 100) ** failed for c in chances]
+    return np.asarray(sum(w * c / 100 for w, c in zip(weights, chances, strict=True)) / sum(weights))[..., None]
 
 
-def bayes_value(counter: Counter) -> float:
-    """What the best uninformed player expects under its own prior."""
-    return belief_programme(counter)[0][0, 0].before[0]
+def _worked(counter: Counter, later: Values, chance: Values | float) -> Values:
+    """Values of a slot worked by the extra crew, by belief before it, for the chance that it finishes somebody."""
+    slots = later.shape[0] - 1
+    kept = later - counter.hold * np.arange(counter.room + 1)
+    done, failed = kept[1:, 1:, :-1], kept[1:, :slots, 1:]
+    paid = np.empty((slots, slots, counter.room + 1))
+    paid[..., 0] = later[:slots, :slots, 0]
+    paid[..., 1:] = chance * done + (1 - chance) * failed - counter.price
+    return paid
 
 
-def lets_in(served: list[float], offer: int, waiting: int) -> bool:
-    """Whether letting somebody in pays, `served` being the values by customers waiting after it."""
-    return offer > 0 and waiting + 1 < len(served) and offer + served[waiting + 1] > served[waiting] + _CLOSE
+def _plain(counter: Counter, later: Values) -> Values:
+    """Values of a slot worked by the own crew, by belief before it."""
+    kept = later[:-1, :-1] - counter.hold * np.arange(counter.room + 1)
+    own, plain = counter.own / 100, kept.copy()
+    plain[..., 1:] = own * kept[..., :-1] + (1 - own) * kept[..., 1:]
+    return plain
+
+
+def _entered(counter: Counter, served: Values, guide: Values) -> Values:
+    """Values before the arrival, which is let in where that is better by `guide`."""
+    before = served.copy()
+    before[..., :-1] = 0.0
+    for fee, odd in counter.offers:
+        joins = (fee > 0) & (fee + guide[..., 1:] > guide[..., :-1] + _CLOSE)
+        before[..., :-1] += odd * np.where(joins, fee + served[..., 1:], served[..., :-1])
+    return before
+
+
+@lru_cache(maxsize=64)
+def belief_programme(counter: Counter) -> Programme:
+    """Backward induction over slot, customers waiting and belief, all of the counter's chances equally likely."""
+    believed = _believed(counter.chances, counter.slots)
+    end = np.broadcast_to(
+        -float(counter.refund) * np.arange(counter.room + 1), (counter.slots + 1, counter.slots + 1, counter.room + 1)
+    )
+    value, gains = end, [end] * len(counter.chances)
+    stages: list[Stage] = []
+    for slot in range(counter.slots, 0, -1):
+        plain, paid = _plain(counter, value), _worked(counter, value, believed[:slot, :slot])
+        extra = paid > plain + _CLOSE
+        served = np.where(extra, paid, plain)
+        stages.insert(0, Stage(served, extra))
+        value = _entered(counter, served, served)
+        for number, (chance, gain) in enumerate(zip(counter.chances, gains, strict=True)):
+            true = np.where(extra, _worked(counter, gain, chance / 100), _plain(counter, gain))
+            gains[number] = _entered(counter, true, served)
+    first = (0, 0, 0)
+    return Programme(tuple(stages), float(value[first]), tuple(float(gain[first]) for gain in gains))
 
 
 def bayes_gain(counter: Counter, extra: int) -> float:
-    """Expected utility of the Bayes player, given the extra crew's chance in percent."""
-    chances = {False: counter.own / 100, True: extra / 100}
-    states: dict[tuple[int, int, int], float] = {(0, 0, 0): 1.0}
-    total = 0.0
-    for stage in belief_programme(counter):
-        following: dict[tuple[int, int, int], float] = {}
-        for (present, tries, done), share in states.items():
-            informed = stage[tries, done]
-            for offer, odd in counter.offers:
-                entered = lets_in(informed.served, offer, present)
-                waiting, part = present + entered, share * odd
-                paid = informed.extra[waiting]
-                total += part * (offer * entered - counter.price * paid)
-                for finished in (0, 1) if waiting else (0,):
-                    luck = 1.0 if not waiting else chances[paid] if finished else 1 - chances[paid]
-                    state = (waiting - finished, tries + paid, done + (paid and finished))
-                    following[state] = following.get(state, 0.0) + part * luck
-                    total -= part * luck * counter.hold * state[0]
-        states = following
-    return total - counter.refund * sum(share * waiting for (waiting, _, _), share in states.items())
+    """Expected utility of the Bayes player, given the extra crew's chance in percent, one of the counter's."""
+    return belief_programme(counter).gains[counter.chances.index(extra)]
+
+
+def lets_in(served: Sequence[float], offer: int, waiting: int) -> bool:
+    """Whether letting somebody in pays, `served` being the values by customers waiting after it."""
+    return offer > 0 and waiting + 1 < len(served) and offer + served[waiting + 1] > served[waiting] + _CLOSE

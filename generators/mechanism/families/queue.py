@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from envsynth.generators.mechanism.contract import Fact, Family, Grid, Look, Player, Policy, Presentation
 from envsynth.generators.mechanism.families._queue_solver import (
-    CHANCES,
     Counter,
     Rule,
     admits,
@@ -29,13 +29,24 @@ _STEP = 5
 class _Size(NamedTuple):
     slots: int
     room: int
-    off: int
-    """Least difference between what is claimed of the extra crew and the truth, in percent."""
+    share: tuple[float, float]
+    """What the default earns of the optimum, on average over the chances that the extra crew may have."""
 
 
-_SIZES = {1: _Size(16, 3, 20), 2: _Size(18, 4, 30), 3: _Size(20, 4, 30), 4: _Size(22, 5, 40), 5: _Size(24, 5, 50)}
-_TIGHT = {1: (0.42, 0.68), 2: (0.38, 0.64), 3: (0.34, 0.6), 4: (0.3, 0.56), 5: (0.25, 0.5)}
-"""Where a draw's default must lie in expectation, by level."""
+_SIZES = {
+    1: _Size(16, 3, (0.52, 0.72)), 2: _Size(18, 4, (0.5, 0.68)), 3: _Size(20, 4, (0.48, 0.63)),
+    4: _Size(22, 5, (0.44, 0.59)), 5: _Size(24, 5, (0.4, 0.55)),
+}  # fmt: skip
+_CHANCES = ((5, 10, 70, 80), (5, 10, 65, 75))
+"""What the extra crew's chance may be, in percent: on both sides of any claim and of the own crew, and far apart."""
+_CLAIMED = (10, 15, 20)
+"""By how much more than the own crew's chance is claimed, in percent."""
+_GUESSES = tuple(range(10, 100, 20))
+"""Chances that a player may assume who does not try the extra crew, in percent."""
+_GUESSED = 0.75
+"""Most of the way from the default to a reference that one guess may bring on average over the chances."""
+_TIGHT = (0.15, 0.82)
+"""Where a draw's default must lie in expectation, so that what one tape realises lies in the band as a rule."""
 _SIMPLE = 0.85
 """Most of the optimum that letting everybody in, always with the same crew, may bring."""
 
@@ -63,13 +74,14 @@ class Shift:
 class QueueFamily(Family[Queue, Shift]):
     """Admission and service-rate control of one counter, two classes of customers.
 
-    `bayes` is exact: the prior of the extra crew's chance is uniform over nine values (10 % to 90 %); the belief is
-    (slots it served, customers it finished), and the programme runs over slot, customers waiting and belief. Arrivals
-    and the own crew are known to everybody.
+    The extra crew's chance is drawn evenly from four that everybody is told, whatever is claimed, after all else has
+    been drawn so that each of them would do. `bayes` is exact: the prior is that law, the belief is (slots the extra
+    crew served, customers it finished), and the programme runs over slot, customers waiting and belief. Arrivals and
+    the own crew are known to everybody.
     """
 
     name: ClassVar[str] = "queue"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Admission and service-rate control of a queue"
     kin: ClassVar[str] = "control"
     band: ClassVar[tuple[float, float]] = (0.1, 0.85)
@@ -80,29 +92,19 @@ class QueueFamily(Family[Queue, Shift]):
     )
 
     def sample(self, level: int, rng: Random, unit: int) -> Queue:
-        """Drawn again until the default is worth beating and not hopeless."""
+        """All but the true chance is drawn again until no guess is good for every chance, and the default for none."""
         size = _SIZES[level]
         while True:
             small = rng.randint(6, 12)
             counter = Counter(
-                slots=size.slots, room=size.room, fees=(small, small * 2 + rng.randint(2, 12)),
-                arrivals=(_STEP * rng.randint(6, 11), _STEP * rng.randint(3, 7)), own=_STEP * rng.randint(3, 8),
-                price=rng.randint(1, 6), hold=rng.choice((1, 1, 1, 2)), refund=small + rng.randint(2, 10),
+                slots=size.slots, room=size.room, fees=(small, small * 2 + rng.randint(2, 20)),
+                arrivals=(_STEP * rng.randint(6, 12), _STEP * rng.randint(3, 8)), own=_STEP * rng.randint(4, 7),
+                price=rng.randint(1, 4), hold=rng.choice((1, 1, 2, 3)), refund=small + rng.randint(2, 10),
+                chances=rng.choice(_CHANCES),
             )  # fmt: skip
-            extra = rng.choice(CHANCES)
-            claims = [chance for chance in CHANCES if abs(chance - extra) >= size.off]
-            if not claims:
-                continue
-            drawn = Queue(counter, extra, rng.choice(claims), unit)
-            best, room = best_gain(counter, drawn.extra), counter.room
-            if best < 3 * small:
-                continue
-            low, high = _TIGHT[level]
-            simple = [[Rule(room, room, crew)] * counter.slots for crew in (1, room + 1)]
-            if not low <= expected_gain(counter, drawn.extra, _default_rules(drawn)) / best <= high:
-                continue
-            if all(expected_gain(counter, drawn.extra, rules) <= _SIMPLE * best for rules in simple):
-                return drawn
+            claim = counter.own + rng.choice(_CLAIMED)
+            if _is_fair([Queue(counter, extra, claim, unit) for extra in counter.chances], size):
+                return Queue(counter, rng.choice(counter.chances), claim, unit)
 
     def tape(self, parameters: Queue, rng: Random) -> Shift:
         """An arrival and a service draw a slot."""
@@ -148,7 +150,7 @@ class QueueFamily(Family[Queue, Shift]):
         )
 
     def policies(self, parameters: Queue, presentation: Presentation) -> Mapping[str, Policy]:
-        """The oracle keeps to its thresholds; the default lets everybody in and pays for what is claimed to be fast."""
+        """The oracle keeps to its thresholds; the default to those for what is claimed, in half of the slots."""
         counter, unit = parameters.counter, parameters.unit
         found = {
             "oracle": _by_rules(counter, unit, best_rules(counter, parameters.extra), presentation),
@@ -224,6 +226,7 @@ class QueueFamily(Family[Queue, Shift]):
             "nobody_chance": 100 - small - large, "own_chance": counter.own, "price": counter.price * unit,
             "hold": counter.hold * unit, "refund": counter.refund * unit, "claim": parameters.claim,
             "never": str(counter.room + 1),
+            "chances": ", ".join(map(str, counter.chances[:-1])) + f" or {counter.chances[-1]}",
         }  # fmt: skip
         if presentation is Presentation.WRITTEN:
             facts["extra_chance"] = parameters.extra
@@ -237,11 +240,46 @@ class QueueFamily(Family[Queue, Shift]):
 
 
 def _default_rules(parameters: Queue) -> list[Rule]:
-    """Everybody in; the extra crew every other slot if it is said to be the faster one, else never."""
-    room = parameters.counter.room
-    never = room + 1
-    often = 1 if parameters.claim > parameters.counter.own else never
-    return [Rule(room, room, often if slot % 2 == 0 else never) for slot in range(parameters.counter.slots)]
+    """The best thresholds if the claim were true, but the extra crew in every other slot only."""
+    never = parameters.counter.room + 1
+    best = best_rules(parameters.counter, parameters.claim)
+    return [rule if slot % 2 == 0 else rule._replace(extra=never) for slot, rule in enumerate(best)]
+
+
+def rules_place(case: Queue, rules: Sequence[Rule]) -> float:
+    """Expected place of threshold rules between the default (0) and the Bayes player (1), given the true chance."""
+    default = expected_gain(case.counter, case.extra, _default_rules(case))
+    gain, best = expected_gain(case.counter, case.extra, rules), bayes_gain(case.counter, case.extra)
+    return min(1.0, max(0.0, (gain - default) / (best - default)))
+
+
+def _is_fair(cases: Sequence[Queue], size: _Size) -> bool:
+    """Whether the default misleads whichever case is true, and no guess is good enough for all of them."""
+    counter = cases[0].counter
+    shares = []
+    for case in cases:
+        best = best_gain(counter, case.extra)
+        if best < 3 * counter.fees[0]:
+            return False
+        shares.append(expected_gain(counter, case.extra, _default_rules(case)) / best)
+        if not _TIGHT[0] <= shares[-1] <= _TIGHT[1] or any(
+            expected_gain(counter, case.extra, rules) > _SIMPLE * best for rules in _simple_rules(counter)
+        ):
+            return False
+    if not size.share[0] <= fmean(shares) <= size.share[1]:
+        return False
+    if any(
+        expected_gain(counter, case.extra, _default_rules(case)) > _TIGHT[1] * bayes_gain(counter, case.extra)
+        for case in cases
+    ):
+        return False
+    return all(fmean(rules_place(case, best_rules(counter, guess)) for case in cases) <= _GUESSED for guess in _GUESSES)
+
+
+def _simple_rules(counter: Counter) -> list[list[Rule]]:
+    """Everybody in, always with the same crew."""
+    room = counter.room
+    return [[Rule(room, room, crew)] * counter.slots for crew in (1, room + 1)]
 
 
 def _tables(presentation: Presentation) -> tuple[Table, ...]:
@@ -349,11 +387,11 @@ def _bayes(counter: Counter, unit: int) -> Policy:
     def play(player: Player) -> None:
         tries = done = 0
         seen = player.call("status")
-        for stage in belief_programme(counter):
-            informed, waiting = stage[tries, done], seen["waiting"]
-            if lets_in(informed.served, seen["offer"] // unit, waiting):
+        for stage in belief_programme(counter).stages:
+            served, waiting = stage.served[tries, done].tolist(), seen["waiting"]
+            if lets_in(served, seen["offer"] // unit, waiting):
                 waiting = player.call("admit")["waiting"]
-            paid = informed.extra[waiting]
+            paid = bool(stage.extra[tries, done, waiting])
             seen = player.call("work", crew=2 if paid else 1)
             if paid:
                 tries, done = tries + 1, done + seen["finished"]

@@ -13,20 +13,22 @@ import pytest
 
 from envsynth.generators.mechanism.contract import LEVELS, Presentation, Refused
 from envsynth.generators.mechanism.families._queue_solver import (
-    CHANCES,
     Counter,
     Rule,
     bayes_gain,
-    bayes_value,
+    belief_programme,
     best_gain,
     best_rules,
     expected_gain,
 )
-from envsynth.generators.mechanism.families.queue import Queue, QueueFamily, Shift
+from envsynth.generators.mechanism.families.queue import Queue, QueueFamily, Shift, rules_place
 
 FAMILY = QueueFamily()
 SOME_LEVELS = [1, 2, *(pytest.param(level, marks=pytest.mark.slow) for level in LEVELS[2:])]
-SMALL = Counter(slots=3, room=2, fees=(6, 15), arrivals=(40, 30), own=30, price=2, hold=1, refund=9)
+CHANCES = (10, 20, 40, 60, 80, 90)
+SMALL = Counter(
+    slots=3, room=2, fees=(6, 15), arrivals=(40, 30), own=30, price=2, hold=1, refund=9, chances=CHANCES
+)  # fmt: skip
 
 
 def best_of_all(counter: Counter, laws: tuple[int, ...]) -> float:
@@ -63,7 +65,8 @@ def drawn_counters(count: int) -> list[Counter]:
     rng = Random(11)
     return [
         Counter(slots=6, room=rng.randint(1, 4), fees=(rng.randint(2, 9), rng.randint(10, 30)), arrivals=(40, 30),
-                own=rng.randint(5, 60), price=rng.randint(0, 6), hold=rng.randint(0, 4), refund=rng.randint(0, 20))
+                own=rng.randint(5, 60), price=rng.randint(0, 6), hold=rng.randint(0, 4), refund=rng.randint(0, 20),
+                chances=CHANCES)
         for _ in range(count)
     ]  # fmt: skip
 
@@ -86,7 +89,7 @@ def test_thresholds_are_the_best_of_all_thresholds() -> None:
 @pytest.mark.parametrize("counter", [SMALL, replace(SMALL, slots=4, price=4)])
 def test_belief_programme_is_the_best_of_all_policies(counter: Counter) -> None:
     best = best_of_all(counter, CHANCES)
-    assert bayes_value(counter) == pytest.approx(best)
+    assert belief_programme(counter).value == pytest.approx(best)
     assert fmean(bayes_gain(counter, chance) for chance in CHANCES) == pytest.approx(best)
 
 
@@ -177,10 +180,44 @@ def test_no_simple_rule_comes_near_and_the_unit_is_of_no_consequence(level: int)
     assert FAMILY.band[0] < place < FAMILY.band[1]
 
 
+def cases_of(level: int, number: int) -> list[Queue]:
+    drawn = FAMILY.sample(level, Random(50 * level + number), 1)
+    return [replace(drawn, extra=chance) for chance in drawn.counter.chances]
+
+
+@pytest.mark.parametrize("level", SOME_LEVELS)
+def test_no_play_without_trying_the_extra_crew_is_good_for_every_chance(level: int) -> None:
+    """Rules for any one chance, and the best open rules for the mixture of all, found by improving one slot's."""
+    cases = cases_of(level, 7)
+    assert len(cases) == 4
+    assert cases[1].extra < cases[0].counter.own < cases[0].claim < cases[2].extra
+
+    def mean(rules: Any) -> float:
+        return fmean(rules_place(case, rules) for case in cases)
+
+    counter = cases[0].counter
+    guessed = [list(best_rules(counter, guess)) for guess in range(5, 100, 5)]
+    best = max(guessed, key=mean)
+    assert mean(best) < 0.8
+    for slot in range(counter.slots):
+        others = [best[slot]._replace(extra=extra) for extra in range(1, counter.room + 2)]
+        tried = [[*best[:slot], other, *best[slot + 1 :]] for other in others]
+        best = max(tried, key=mean)
+    assert mean(best) < 0.8
+
+
+@pytest.mark.slow
+def test_all_chances_are_equally_likely() -> None:
+    drawn = [FAMILY.sample(5, Random(number), 1) for number in range(40)]
+    ranks = [one.counter.chances.index(one.extra) for one in drawn]
+    assert 1.0 < fmean(ranks) < 2.0
+    assert min(map(ranks.count, range(4))) >= 3
+
+
 @pytest.mark.slow
 def test_levels_leave_the_default_further_behind() -> None:
     def share(level: int) -> float:
-        draws = [FAMILY.expected(FAMILY.sample(level, Random(50 * level + number), 1)) for number in range(4)]
-        return fmean(one["default"] / one["oracle"] for one in draws)
+        cases = [FAMILY.expected(case) for number in range(4) for case in cases_of(level, number)]
+        return fmean(one["default"] / one["oracle"] for one in cases)
 
-    assert share(1) > share(5)
+    assert share(1) > share(3) > share(5)
