@@ -9,7 +9,7 @@ Presman and Sonin 1972.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from math import comb, log
 from typing import NamedTuple
 
@@ -55,6 +55,7 @@ def law_market(pays: Sequence[int], law: Sequence[int], looks: int, lots: int, c
     return Market((day,) * looks, lots, cost, by_rank=False)
 
 
+@lru_cache(maxsize=32)
 def rank_market(pays: tuple[int, ...], offers: int, lots: int, cost: int) -> Market:
     """A known number of offers in random order, of which only the place among those so far is seen."""
     days = tuple(
@@ -169,33 +170,37 @@ class LawBelief:
 
     def worth(self, truth: int) -> float:
         """Expectation of this play where one law is true."""
-        states: dict[tuple[int, int, int], float] = {(self._lots, 0, 0): 1.0}
-        total = 0.0
+        start = np.zeros((self._lots + 1, 1))
+        start[self._lots, 0] = 1.0
+        masses, total = {0: start}, 0.0
         for day in range(self._looks):
-            following: dict[tuple[int, int, int], float] = {}
-            for (left, studied, seen), chance in states.items():
-                gained, after = self._step(truth, day, left, studied, seen)
-                total += chance * gained
-                for state, share in after:
-                    following[state] = following.get(state, 0.0) + chance * share
-            states = following
+            following: dict[int, Array] = {}
+            for studied, mass in masses.items():
+                acts = self._act[day, studied]
+                following.setdefault(studied, np.zeros_like(self._value[day + 1, studied]))
+                total += self._looked(truth, np.where(acts == LOOK, mass, 0.0), following[studied], (day + 1, studied))
+                studying = np.where(acts == STUDY, mass, 0.0)
+                if studying.any():
+                    total -= self._costs[1] * float(studying.sum())
+                    after = np.zeros_like(self._value[day + 1, studied + 1])
+                    for more, share in enumerate(self._sums[truth]):
+                        after[:, more : more + studying.shape[1]] += share * studying
+                    following[studied + 1] = following.get(studied + 1, 0.0) + after
+            masses = following
         return total
 
-    def _step(
-        self, truth: int, day: int, left: int, studied: int, seen: int
-    ) -> tuple[float, list[tuple[tuple[int, int, int], float]]]:
-        act = self.act(day, left, studied, seen) if left else STOP
-        if act == STOP:
-            return 0.0, []
-        if act == STUDY:
-            sums = enumerate(self._sums[truth])
-            return -self._costs[1], [((left, studied + 1, seen + more), float(share)) for more, share in sums]
-        gained, after = -float(self._costs[0]), []
+    def _looked(self, truth: int, looking: Array, after: Array, then: tuple[int, int]) -> float:
+        """What a look gains by lots left and grades seen, with its chance; adds the chances of what follows."""
+        value, length = self._value[then], looking.shape[1]
+        gained = -self._costs[0] * float(looking.sum())
         for grade, share in enumerate(self._laws[truth]):
-            taken = self.takes(day + 1, left, studied, seen + grade, grade)
-            gained += float(share) * self._pays[grade] * taken
-            after.append(((left - taken, studied, seen + grade), float(share)))
-        return gained, after
+            window = slice(grade, grade + length)
+            taken = self._pays[grade] + value[:-1, window] >= value[1:, window]
+            sold = np.where(taken, share * looking[1:], 0.0)
+            gained += self._pays[grade] * float(sold.sum())
+            after[1:, window] += share * looking[1:] - sold
+            after[:-1, window] += sold
+        return gained
 
     def _sum_law(self, law: Array) -> Array:
         found = np.ones(1)
@@ -240,29 +245,27 @@ class LawBelief:
 
 
 class RankBelief:
-    """Best play by rank where every number of offers in a range is equally likely at first."""
+    """Best play by rank where each of several numbers of offers is equally likely at first."""
 
     def __init__(
-        self, pays: tuple[int, ...], numbers: tuple[int, int], lots: int, look_cost: int, study_cost: int
+        self, pays: tuple[int, ...], numbers: Sequence[int], lots: int, look_cost: int, study_cost: int
     ) -> None:
         """Solve.
 
         Args:
             pays: by final place.
-            numbers: fewest and most offers.
+            numbers: how many offers there may be, ascending.
             lots: to sell.
             look_cost: of a look.
             study_cost: of learning the number of offers.
         """
-        self._pays, (self._fewest, self._most), self._lots = pays, numbers, lots
+        self._pays, self._all, self._lots = pays, numbers, lots
         self._look_cost, self._study_cost = look_cost, study_cost
-        self.markets = {
-            number: rank_market(pays, number, lots, look_cost) for number in range(self._fewest, self._most + 1)
-        }
+        self.markets = {number: rank_market(pays, number, lots, look_cost) for number in numbers}
         self._known = {number: values(market) for number, market in self.markets.items()}
         self._value = [[0.0] * (lots + 1)]
         self._act = [[STOP] * (lots + 1)]
-        for day in range(self._most - 1, -1, -1):
+        for day in range(numbers[-1] - 1, -1, -1):
             row = [self._options(day, left) for left in range(lots + 1)]
             self._value.insert(0, [max(options) for options in row])
             self._act.insert(0, [options.index(max(options)) for options in row])
@@ -300,9 +303,9 @@ class RankBelief:
             total += one.chance * (one.pays + after[left - 1] if taken else after[left])
         return total
 
-    def _numbers(self, day: int) -> range:
+    def _numbers(self, day: int) -> list[int]:
         """Numbers of offers that are possible once `day` have come."""
-        return range(max(day, self._fewest), self._most + 1)
+        return [number for number in self._all if number >= day]
 
     def _pay(self, day: int, place: int) -> float:
         numbers = self._numbers(day)

@@ -9,6 +9,8 @@ from statistics import fmean
 import pytest
 
 from envsynth.generators.mechanism.contract import LEVELS
+from envsynth.generators.mechanism.families._stopping_parameters import Stopping, attack_bars
+from envsynth.generators.mechanism.families._stopping_sampler import guess_places
 from envsynth.generators.mechanism.families._stopping_solver import (
     Bars,
     LawBelief,
@@ -20,14 +22,16 @@ from envsynth.generators.mechanism.families._stopping_solver import (
     values,
     worth,
 )
-from envsynth.generators.mechanism.families.stopping import Offers, Stopping, StoppingFamily
+from envsynth.generators.mechanism.families.stopping import Offers, StoppingFamily
 
 FAMILY = StoppingFamily()
 LAWS = ((12, 6, 3), (3, 3, 3), (3, 6, 12))
 BY_GRADES = Stopping(
-    lots=2, looks=4, fewest=4, pays=(5, 9, 20), laws=LAWS, truth=1, claimed=2, look_cost=2, study_cost=2
+    lots=2, looks=4, numbers=(), pays=(5, 9, 20), laws=LAWS, truth=2, claimed=1, look_cost=2, study_cost=2
 )
-BY_RANK = Stopping(lots=2, looks=7, fewest=3, pays=(20, 11, 4), laws=(), truth=5, claimed=7, look_cost=1, study_cost=3)
+BY_RANK = Stopping(
+    lots=2, looks=7, numbers=(3, 5, 7), pays=(20, 11, 4), laws=(), truth=5, claimed=4, look_cost=1, study_cost=3
+)
 
 
 def all_bars(market: Market, worst: int) -> Iterator[Bars]:
@@ -56,7 +60,7 @@ def test_bars_are_the_best_of_all_policies(market: Market, worst: int) -> None:
 def test_oracle_expects_the_mean_over_all_tapes_by_grades() -> None:
     total = 0.0
     for shown in product(range(3), repeat=BY_GRADES.looks):
-        chance = prod(LAWS[1][grade] / sum(LAWS[1]) for grade in shown)
+        chance = prod(LAWS[2][grade] / sum(LAWS[2]) for grade in shown)
         pays = tuple(BY_GRADES.pays[grade] for grade in shown)
         total += chance * FAMILY.solved(BY_GRADES, Offers(shown, pays, ()))
     assert FAMILY.expected(BY_GRADES)["oracle"] == pytest.approx(total)
@@ -97,17 +101,19 @@ def test_law_belief_is_the_best_over_whole_histories() -> None:
     assert fmean(belief.worth(truth) for truth in range(3)) == pytest.approx(belief.value)
 
 
-def test_rank_belief_is_the_best_of_all_policies_for_an_unknown_number() -> None:
-    pays, numbers = (20, 11, 4), range(2, 5)
+@pytest.mark.parametrize("numbers", [(2, 3, 4), (1, 4)])
+def test_rank_belief_is_the_best_of_all_policies_for_an_unknown_number(numbers: tuple[int, ...]) -> None:
+    pays = (20, 11, 4)
     markets = [rank_market(pays, number, 1, 1) for number in numbers]
     best = max(fmean(worth(market, bars) for market in markets) for bars in all_bars(markets[-1], 4))
-    assert RankBelief(pays, (2, 4), 1, 1, 10_000).value == pytest.approx(best)
+    assert RankBelief(pays, numbers, 1, 1, 10_000).value == pytest.approx(best)
 
 
 def test_rank_belief_expects_what_it_earns() -> None:
-    belief = RankBelief((20, 11, 4), (3, 7), 2, 1, 1)
-    assert fmean(belief.worth(number) for number in range(3, 8)) == pytest.approx(belief.value)
-    known = fmean(values(rank_market((20, 11, 4), number, 2, 1))[0][2] for number in range(3, 8))
+    numbers = (3, 4, 7)
+    belief = RankBelief((20, 11, 4), numbers, 2, 1, 1)
+    assert fmean(belief.worth(number) for number in numbers) == pytest.approx(belief.value)
+    known = fmean(values(rank_market((20, 11, 4), number, 2, 1))[0][2] for number in numbers)
     assert known - 1 <= belief.value <= known
 
 
@@ -127,21 +133,47 @@ def test_hindsight_is_the_best_choice_of_offers(parameters: Stopping) -> None:
 def test_draws_mislead_and_do_not_depend_on_the_unit(level: int) -> None:
     one, dear = FAMILY.sample(level, Random(level), 1), FAMILY.sample(level, Random(level), 40)
     assert best_bars(one.market(one.truth)) == best_bars(dear.market(dear.truth))
-    assert one.claimed != one.truth
+    assert one.claimed not in one.truths
+    assert one.truth in one.truths
     expected = FAMILY.expected(one)
     assert expected["idle"] < expected["default"] < expected["bayes"] <= expected["oracle"] + 1e-9
 
 
+@pytest.mark.slow
 def test_levels_leave_less_to_the_first_offers() -> None:
     def share(level: int) -> float:
         found = []
-        for seed in range(12):
+        for seed in range(8):
             drawn = FAMILY.sample(level, Random(1000 * level + seed), 1)
-            market = drawn.market(drawn.truth)
-            spots = [(day, left) for day in range(1, drawn.looks + 1) for left in range(1, drawn.lots + 1)]
-            first = dict.fromkeys(spots, drawn.looks if drawn.by_rank else 0)
-            found.append(worth(market, first) / values(market)[0][drawn.lots])
+            first = attack_bars(drawn)["no_probing"]
+            markets = [drawn.market(truth) for truth in drawn.truths]
+            found += [worth(market, first) / values(market)[0][drawn.lots] for market in markets]
         return fmean(found)
 
     assert share(1) > share(2) > share(3)
     assert share(4) > share(5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("reference", ["oracle", "bayes"])
+def test_no_guess_is_good_for_every_truth(level: int, reference: str) -> None:
+    for seed in range(3):
+        drawn = FAMILY.sample(level, Random(70 * level + seed), 1)
+        places = guess_places(drawn, reference)
+        assert {f"as if {truth}" for truth in drawn.truths} <= places.keys()
+        assert max(places.values()) < 0.75
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_truths_lie_on_both_sides_of_the_claim(level: int) -> None:
+    drawn = FAMILY.sample(level, Random(level), 1)
+    half = len(drawn.truths) // 2
+    assert drawn.truths[half - 1] < drawn.claimed < drawn.truths[half]
+
+
+@pytest.mark.slow
+def test_all_truths_are_equally_likely() -> None:
+    drawn = [FAMILY.sample(5, Random(900 + seed), 1) for seed in range(40)]
+    ranks = [one.truths.index(one.truth) for one in drawn]
+    assert all(3 <= ranks.count(rank) <= 18 for rank in range(4))
