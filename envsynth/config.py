@@ -18,7 +18,15 @@ from envsynth.errors import ConfigError, boundary
 from envsynth.models.base import Model
 from envsynth.models.source import SourceOptions
 
-__all__ = ["DEFAULT_CATALOG", "DEFAULT_FILE", "BuildConfig", "load_config", "resolved_path", "write_resolved"]
+__all__ = [
+    "DEFAULT_CATALOG",
+    "DEFAULT_FILE",
+    "BuildConfig",
+    "load_config",
+    "read_settings",
+    "resolved_path",
+    "write_resolved",
+]
 
 DEFAULT_FILE = Path("envsynth.toml")
 DEFAULT_CATALOG = Path("catalogs/envsynth.duckdb")
@@ -103,7 +111,7 @@ def load_config(file: Path | None = None, *, cwd: Path | None = None, **given: A
         file = here / DEFAULT_FILE
     if file is not None:
         file = here / file
-        settings = _absolute(_checked(_read(file), str(file)), file.parent)
+        settings = _absolute(_checked(read_settings(file), str(file)), file.parent)
         settings.setdefault("root", file.parent)
         where = str(file)
     named = {key: value for key, value in given.items() if value is not None}
@@ -151,7 +159,12 @@ def write_resolved(config: BuildConfig) -> Path:
     return target
 
 
-def _read(file: Path) -> dict[str, JsonValue]:
+def read_settings(file: Path) -> dict[str, JsonValue]:
+    """The document of a configuration file, TOML or JSON.
+
+    Raises:
+        ConfigError: it cannot be read, or is no table.
+    """
     try:
         text = file.read_text("utf-8-sig")
     except FileNotFoundError:

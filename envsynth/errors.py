@@ -10,11 +10,19 @@
     │   ├── SandboxUnavailable
     │   ├── SandboxTimeout
     │   └── DiskFull
-    ├── ModelError              a language model endpoint failed: exit code 3
-    │   ├── ModelRateLimited
-    │   ├── ModelRefused
-    │   ├── ModelMalformed
-    │   └── ModelBudgetExceeded
+    ├── ModelError              a language model gave nothing to go on: exit code 3
+    │   ├── ModelEndpointError  the endpoint or the way to it failed, never the model
+    │   │   ├── ModelRateLimited
+    │   │   ├── ModelRequestRejected
+    │   │   └── EndpointDown    no call would fare better: the build stops
+    │   ├── ModelOutputError    the model answered, and what it wrote is no use
+    │   │   ├── ModelRefused
+    │   │   ├── ModelTruncated
+    │   │   ├── ModelEmpty
+    │   │   ├── ModelOverlong
+    │   │   ├── ModelMalformed
+    │   │   └── ModelBadToolCall
+    │   └── BudgetSpent         the spend limit is reached: the build stops
     ├── CatalogError            exit code 3
     │   ├── CatalogSchemaMismatch
     │   └── CatalogLocked
@@ -134,29 +142,80 @@ class DiskFull(SandboxError):
 
 
 class ModelError(EnvsynthError):
-    """A language model endpoint failed."""
+    """A language model gave nothing to go on."""
+
+
+class ModelEndpointError(ModelError):
+    """The endpoint or the way to it failed: never counted as a fault of the model's output."""
 
     default_retryable = True
 
 
-class ModelRateLimited(ModelError):
-    """The endpoint asked for patience."""
+class ModelRateLimited(ModelEndpointError):
+    """The endpoint asks for more patience than there is."""
 
 
-class ModelRefused(ModelError):
-    """The model declined to answer."""
+class ModelRequestRejected(ModelEndpointError):
+    """The endpoint does not take this request, such as one longer than the model's context."""
+
+    default_retryable = False
+
+
+class EndpointDown(ModelEndpointError):
+    """The endpoint fails every call in the same way; no other call would fare better."""
 
     default_retryable = False
 
 
-class ModelMalformed(ModelError):
-    """The output does not fit the wanted type, after repair."""
+class ModelOutputError(ModelError):
+    """The model answered, and what it wrote is no use; the endpoint did its part.
+
+    The same call is answered from the cache, so it fails again; another draw, or other messages, may not.
+    """
+
+    def __init__(
+        self,
+        what: str | EnvsynthError,
+        *,
+        where: str = "",
+        cause: str = "",
+        next_step: str = "",
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(what, where=where, cause=cause, next_step=next_step, retryable=retryable)
+        self.output: str = what.output if isinstance(what, ModelOutputError) else ""
+        """What the model wrote, for feedback and for the record."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"output": self.output})
 
 
-class ModelBudgetExceeded(ModelError):
-    """The spend limit is reached."""
+class ModelRefused(ModelOutputError):
+    """The model declined to answer, or a filter kept its answer back."""
 
-    default_retryable = False
+
+class ModelTruncated(ModelOutputError):
+    """The answer was cut at the token limit."""
+
+
+class ModelEmpty(ModelOutputError):
+    """The answer holds neither text nor a tool call."""
+
+
+class ModelOverlong(ModelOutputError):
+    """The answer is longer than was allowed."""
+
+
+class ModelMalformed(ModelOutputError):
+    """The answer does not fit the wanted type, after repair."""
+
+
+class ModelBadToolCall(ModelOutputError):
+    """A call of a tool that there is not, or with arguments that are not a JSON object."""
+
+
+class BudgetSpent(ModelError):
+    """The spend limit leaves no room for another call; what was done is kept, and a higher limit goes on from there."""
 
 
 class CatalogError(EnvsynthError):

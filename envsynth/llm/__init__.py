@@ -1,0 +1,37 @@
+"""Language models behind any OpenAI-compatible endpoint: typed answers, cached by content, paid from a ledger."""
+
+from envsynth.llm.client import Client, Structured, Tally, open_client
+from envsynth.llm.ledger import Ledger, Spend, ledger_path
+from envsynth.llm.messages import Message, Reply, Tool, ToolCall, Usage, assistant, system, tool_result, user
+from envsynth.llm.prompting import Prompt, load_prompt, quoted
+from envsynth.llm.resolve import load_llm
+from envsynth.llm.settings import ROLES, LlmSettings, Prices, Role, RoleSettings, Sampling
+
+__all__ = [
+    "ROLES",
+    "Client",
+    "Ledger",
+    "LlmSettings",
+    "Message",
+    "Prices",
+    "Prompt",
+    "Reply",
+    "Role",
+    "RoleSettings",
+    "Sampling",
+    "Spend",
+    "Structured",
+    "Tally",
+    "Tool",
+    "ToolCall",
+    "Usage",
+    "assistant",
+    "ledger_path",
+    "load_llm",
+    "load_prompt",
+    "open_client",
+    "quoted",
+    "system",
+    "tool_result",
+    "user",
+]

@@ -1,0 +1,124 @@
+"""Which model plays which role, where it is reached, how it is asked, and what it costs."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from envsynth.models.base import Model
+
+__all__ = ["DEFAULT_ENDPOINT", "ROLES", "LlmSettings", "Prices", "Role", "RoleSettings", "Sampling"]
+
+Role = Literal["author", "judge", "solver", "user"]
+ROLES: tuple[Role, ...] = get_args(Role)
+DEFAULT_ENDPOINT = "https://api.openai.com/v1"
+_PICO_PER_MICRO = 1_000_000
+
+
+class Sampling(Model):
+    """How tokens are drawn; what is None is left to the endpoint."""
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = Field(default=None, ge=0, lt=2**31)
+    """Sent as it is with draw 0; other draws of the same messages get seeds that follow from it."""
+    max_tokens: int = Field(default=4096, ge=1)
+    """Most tokens of an answer, reasoning included; a spend limit reckons with this many."""
+
+
+Price = Annotated[float, Field(ge=0, lt=100_000)]
+"""US dollars per million tokens."""
+
+
+class Prices(Model):
+    """What an endpoint asks for, in US dollars per million tokens."""
+
+    input: Price
+    cached_input: Price | None = None
+    """For the part of a prompt that the endpoint has at hand; None: as `input`."""
+    output: Price
+
+    def cost(self, prompt_tokens: int, cached_tokens: int, completion_tokens: int) -> int:
+        """Picodollars (1e-12 US dollars), so that sums are exact."""
+        cached = min(cached_tokens, prompt_tokens)
+        cheaper = self.input if self.cached_input is None else self.cached_input
+        return (
+            (prompt_tokens - cached) * round(self.input * _PICO_PER_MICRO)
+            + cached * round(cheaper * _PICO_PER_MICRO)
+            + completion_tokens * round(self.output * _PICO_PER_MICRO)
+        )
+
+    def bound(self, prompt_tokens: int, completion_tokens: int) -> int:
+        """Picodollars that a call of at most so many tokens cannot exceed."""
+        dearest = max(self.input, self.cached_input or 0.0)
+        return prompt_tokens * round(dearest * _PICO_PER_MICRO) + completion_tokens * round(
+            self.output * _PICO_PER_MICRO
+        )
+
+
+class RoleSettings(Model):
+    """One role's model."""
+
+    model: str = Field(min_length=1)
+    """The model's name at its endpoint."""
+    base_url: str = DEFAULT_ENDPOINT
+    """Where `/chat/completions` is found."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key; empty: none is sent. Endpoints on loopback do without."""
+    sampling: Sampling = Sampling()
+    prices: Prices | None = None
+    """None: unknown; spend is then counted in tokens alone, and no limit in US dollars can be kept."""
+    concurrency: int = Field(default=4, ge=1, le=256)
+    """Most calls under way at once, over all processes that share a cache."""
+    timeout: float = Field(default=300.0, gt=0)
+    """Seconds from sending a request to the end of its answer."""
+    retries: int = Field(default=5, ge=0, le=20)
+    """How often a call is tried again after the endpoint failed."""
+    patience: float = Field(default=300.0, ge=0)
+    """Longest wait, in seconds, that an endpoint may ask for before the call fails instead."""
+    failures: int = Field(default=3, ge=1)
+    """After this many calls in a row that failed alike, each tried to the end, the endpoint counts as down."""
+    max_chars: int = Field(default=400_000, ge=1)
+    """Most characters of a useful answer; a longer one is a fault of its own."""
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether the endpoint is on this machine."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost"
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_a_url(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            _ = parts.port
+        except ValueError:
+            raise ValueError("is not a URL") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("is not an http or https URL")
+        if parts.username or parts.password:
+            raise ValueError("has a password in it; name a variable with api_key_env instead")
+        return url.rstrip("/").removesuffix("/chat/completions")
+
+
+class LlmSettings(Model):
+    """The `[llm]` table of a configuration: a role that is None has no model."""
+
+    author: RoleSettings | None = None
+    judge: RoleSettings | None = None
+    solver: RoleSettings | None = None
+    user: RoleSettings | None = None
+    budget: float | None = Field(default=None, ge=0)
+    """Most US dollars that the ledger beside the catalog may come to, over all builds; None: no limit."""
+
+    def role(self, name: Role) -> RoleSettings | None:
+        """The settings of a role."""
+        settings: RoleSettings | None = getattr(self, name)
+        return settings

@@ -1,0 +1,1 @@
+UPDATE call SET state = :state, reason = :reason WHERE id = :id AND state IN ('reserved', 'uncertain');

@@ -1,0 +1,1 @@
+SELECT DISTINCT owner FROM call WHERE state = 'reserved';
