@@ -46,6 +46,13 @@ def test_listed_values_are_no_secret() -> None:
     assert held([["lamp", "North Works"]], enum=["North Works", "South Works"]).texts == set()
 
 
+def test_what_a_tool_lists_is_no_secret() -> None:
+    document = worldkit.shop()
+    tool = next(tool for tool in document["tools"].values() if tool.get("parameters"))
+    tool["parameters"]["maker"] = {"type": "string", "enum": [worldkit.SECRET, "Nobody at all"], "required": False}
+    assert worldkit.SECRET not in hidden_values(World.model_validate(document)).texts
+
+
 def test_a_text_that_is_part_of_a_visible_one_is_none() -> None:
     document = worldkit.shop()
     document["tables"]["manual"] = {"columns": {"page": {"type": "text", "role": "key"}, "body": {"type": "text"}}}

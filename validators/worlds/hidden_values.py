@@ -37,8 +37,8 @@ class HiddenValues(NamedTuple):
 
 
 def hidden_values(world: World) -> HiddenValues:
-    """The values of hidden cells that no visible cell holds; of texts, only those that one cell alone has."""
-    hidden, visible = Counter(_cells(world, hidden=True)), set(_cells(world, hidden=False))
+    """The values of hidden cells that nothing visible holds; of texts, only those that one cell alone has."""
+    hidden, visible = Counter(_cells(world, hidden=True)), {*_cells(world, hidden=False), *_listed(world)}
     apart = {value: number for value, number in hidden.items() if value not in visible}
     texts = [value for value, number in apart.items() if isinstance(value, str) and number == 1 and _is_telling(value)]
     known = "\n".join(value for value in visible if isinstance(value, str)) if texts else ""
@@ -58,6 +58,13 @@ def _cells(world: World, *, hidden: bool) -> Iterator[JsonValue]:
         ]
         for row in world.rows.get(table.name, ()) if places else ():
             yield from (row[place] for place in places)
+
+
+def _listed(world: World) -> Iterator[JsonValue]:
+    """What tools say that their arguments may be."""
+    for tool in world.tools:
+        for parameter in (*tool.parameters, *(tool.each.fields if tool.each else ())):
+            yield from parameter.enum
 
 
 def _is_telling(text: str) -> bool:
