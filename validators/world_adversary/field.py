@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from envsynth.models import World
-from envsynth.runtime.contract import Grade, ToolResult
+from envsynth.runtime.contract import JSON, Grade, ToolResult
 from envsynth.runtime.worlds.episode import Transcript, WorldEpisode, WorldSnapshot, WorldTask
 from envsynth.validators.world_adversary.battery import Attack
 from envsynth.validators.world_adversary.target import Call
@@ -43,17 +43,21 @@ class Field:
         """Free the episode."""
         self._episode.close()
 
-    def play(self, attack: Attack) -> Played:
+    def play(self, attack: Attack, grade: JSON = None) -> Played:
         """Play an attack from the start and grade it.
 
         Calls that must be refused are begun anew where the budget is spent, because each of them is to be seen.
+
+        Args:
+            attack: what is played.
+            grade: of these calls in this task, where they were graded before.
         """
         episode = self._episode
         episode.reset()
         made: list[Call] = []
         faults: dict[str, str] = {}
         refused: Call | None = None
-        before = episode.image()
+        before, changes = episode.image(), episode.changes
         for number, call in enumerate(attack.calls, 1):
             if call is refused:
                 # Nothing has changed since it was refused.
@@ -64,16 +68,18 @@ class Field:
             made.append(call)
             if answer.ok:
                 self.succeeded.add(call[0])
-            after = episode.image()
+            # Images cost more than most calls; without a row written there is no other one.
+            after = before if episode.changes == changes else episode.image()
+            changes = episode.changes
             for rule, message in self._faults(attack, call, answer, (before, after)):
                 faults.setdefault(rule, f"call {number}, {message}")
             before, refused = after, None if answer.ok else call
             if answer.done:
                 break
-        grade = episode.grade()
-        conditions = grade.detail["transcript"]
+        found = episode.grade()._asdict() if grade is None else grade
+        conditions = found["detail"]["transcript"]
         return Played(
-            grade.outcome, grade.reward, tuple(made), effective_calls(self._world, episode),
+            found["outcome"], found["reward"], tuple(made), effective_calls(self._world, episode),
             conditions["within_budget"], tuple(faults.items()),
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
@@ -17,6 +18,7 @@ from envsynth.validators.world_adversary.oracles import oracle_findings
 from envsynth.validators.world_adversary.target import Call, Target
 from envsynth.validators.world_adversary.usable import usable_findings
 from envsynth.validators.worlds.opened import opened, task_of
+from envsynth.validators.worlds.plays import panel_plays
 
 __all__ = ["WorldAdversary"]
 
@@ -51,12 +53,14 @@ class WorldAdversary:
             for line in candidate.panel
             if _kind(line) not in (*_RIGHT, "idle")
         }
+        plays = zip(candidate.panel, panel_plays(candidate, open_.model), strict=True)
+        known = {line.label: json.loads(seen.grade) for line, seen in plays}
         field = Field(open_.world, task_of(candidate, open_.model))
         try:
             right = {
                 field.effective(_calls(line)) for line in candidate.panel if line.label.partition(":")[0] in _RIGHT
             }
-            played = {name: field.play(attack) for name, attack in attacks.items()}
+            played = {name: field.play(attack, known.get(name)) for name, attack in attacks.items()}
             gates = list(_gate_findings(candidate, field, played))
         finally:
             field.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,12 +11,13 @@ from pydantic import JsonValue
 from envsynth.judging import verdict_of
 from envsynth.models import Candidate, Finding, Source, ToolKind, Trajectory, Verdict, VerdictStatus
 from envsynth.protocols import Context
-from envsynth.runtime.contract import JSON, Grade
+from envsynth.runtime.contract import JSON
 from envsynth.runtime.worlds.episode import Transcript, WorldEpisode, WorldSnapshot, WorldTask
 from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.timing import Stopwatch
 from envsynth.validators.world_readback.script import BadScript, Failed, failures, read_tests
 from envsynth.validators.worlds.opened import Opened, opened, task_document, task_of
+from envsynth.validators.worlds.plays import panel_plays
 
 _TURNS = 10_000
 
@@ -55,13 +57,14 @@ class WorldReadback:
             return verdict_of(self, VerdictStatus.FAIL, [Finding(rule="read_back_invalid", message=str(exc))], watch)
         open_ = opened(candidate, context)
         judged = []
-        with_reads = _Reader(candidate, open_)
+        episode, with_reads = WorldEpisode(task_of(candidate, open_.model)), _Reader(candidate, open_)
         try:
-            for line in candidate.panel:
-                grade, image = _played(candidate, open_, line)
-                failed = tuple(failures(tests, with_reads.at(image)))
-                judged.append(Judged(line.label, _end_holds(candidate, grade), failed))
+            for line, seen in zip(candidate.panel, panel_plays(candidate, open_.model), strict=True):
+                failed = tuple(failures(tests, with_reads.at(_end(episode, line))))
+                held = json.loads(seen.grade)["checks"]
+                judged.append(Judged(line.label, _end_holds(candidate, held), failed))
         finally:
+            episode.close()
             with_reads.close()
         findings = [finding for one in judged for finding in _disagreements(one)]
         evidence: dict[str, JsonValue] = {"tests": len(tests), "trajectories": len(judged), "matrix": _matrix(judged)}
@@ -96,24 +99,21 @@ class _Reader:
         self._episode.close()
 
 
-def _played(candidate: Candidate, open_: Opened, line: Trajectory) -> tuple[Grade, bytes]:
-    episode = WorldEpisode(task_of(candidate, open_.model))
-    try:
-        episode.reset()
-        for call in line.calls:
-            episode.call(call.tool, dict(call.arguments))
-        return episode.grade(), episode.image()
-    finally:
-        episode.close()
+def _end(episode: WorldEpisode, line: Trajectory) -> bytes:
+    """The state after a trajectory."""
+    episode.reset()
+    for call in line.calls:
+        episode.call(call.tool, dict(call.arguments))
+    return episode.image()
 
 
-def _end_holds(candidate: Candidate, grade: Grade) -> bool:
+def _end_holds(candidate: Candidate, checks: Mapping[str, bool]) -> bool:
     on_trace = {
         check.id
         for check in candidate.verifier.checks
         if check.kind == "sql" and any(piece.text == "TRACE" for piece in tokens(check.sql))
     }
-    return all(held for name, held in grade.checks.items() if name not in on_trace)
+    return all(held for name, held in checks.items() if name not in on_trace)
 
 
 def _disagreements(one: Judged) -> list[Finding]:

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 
 from ..contract import JSON
 from ..sealed import READING, known_functions
@@ -241,6 +241,8 @@ def _timeless() -> Mapping[str, Callable[..., JSON]]:
     def timeless(name: str) -> Callable[..., JSON]:
         first = int(name == "strftime")
 
+        # The days of a world are few, and its invariants ask for each again and again.
+        @lru_cache(maxsize=4096, typed=True)
         def function(*arguments: JSON) -> JSON:
             if len(arguments) <= first or not _timeless_arguments(arguments[first:]):
                 return None
