@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 from random import Random
+from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from envsynth.generators.mechanism.contract import Fact, Family, Grid, Look, Player, Policy, Presentation
@@ -18,27 +20,32 @@ class _Size(NamedTuple):
     offers: int
     """A period."""
     sponsors: int
+    boasters: int
     swing: int
     """Abstract units by which a payment may differ from the worth."""
-    honest: tuple[int, int]
+    boast: tuple[int, int]
     """Per cent of their claims that boasting sponsors' offers are worth."""
-    poor: tuple[int, int]
-    """Tenths of abstract units that offers of boasting sponsors are worth by unit of the budget."""
     ratio: tuple[float, float]
-    """What the default earns of the optimum."""
+    """What the default earns of the optimum, on average over who may be boasting."""
 
 
 _SIZES = {
-    1: _Size(3, 3, 2, 0, (40, 60), (50, 100), (0.55, 0.75)),
-    2: _Size(4, 3, 3, 2, (40, 60), (50, 100), (0.5, 0.7)),
-    3: _Size(5, 3, 3, 4, (35, 55), (45, 90), (0.45, 0.65)),
-    4: _Size(5, 4, 4, 6, (30, 50), (40, 80), (0.4, 0.6)),
-    5: _Size(6, 5, 5, 6, (25, 40), (30, 65), (0.35, 0.58)),
+    1: _Size(3, 4, 3, 1, 0, (20, 30), (0.68, 0.78)),
+    2: _Size(4, 3, 4, 2, 2, (30, 40), (0.61, 0.7)),
+    3: _Size(5, 3, 4, 2, 4, (25, 35), (0.57, 0.65)),
+    4: _Size(5, 4, 5, 3, 6, (20, 30), (0.5, 0.57)),
+    5: _Size(6, 5, 6, 3, 6, (15, 25), (0.42, 0.5)),
 }
+_HONEST = (92, 108)
+"""Per cent of their claims that the other sponsors' offers are worth."""
 _APPRAISAL = 1
 """Units of the budget that an appraisal takes."""
-_BEATEN = 0.5
-"""Share of the way from the default to the optimum that no play without probing may expect."""
+_TIGHT = (0.2, 0.85)
+"""What the default must earn of the optimum, whoever is boasting."""
+_CARELESS = 0.8
+"""Most of the way from the default to the optimum that choosing by what is shown may bring, whoever is boasting."""
+_GUESSED = 0.65
+"""Most of that way that one guess of who is boasting may bring, on average over who may be."""
 
 
 class Offer(NamedTuple):
@@ -68,6 +75,10 @@ class Knapsack:
     swing: int
     """Abstract units by which a payment may differ from the worth."""
     unit: int
+    boasters: int
+    """Number of sponsors whose offers are worth much less than claimed."""
+    boast: tuple[int, int]
+    """Per cent of their claims that these are worth, at least and at most."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +91,14 @@ class Payments:
 class KnapsackFamily(Family[Knapsack, Payments]):
     """0/1 knapsack over periods with a cumulative budget and hidden worths.
 
-    There is no `bayes`: worths of one sponsor hang together, so that beliefs are continuous and every appraisal and
-    every payment changes them for all later offers; no exact value in reasonable time is known. The reference is the
-    oracle.
+    Some sponsors boast; how many and by how much is told. Claims follow one law for all of them, and who boasts is
+    drawn last and evenly from all sets of that size, each of which would do. There is no `bayes`: worths of one sponsor
+    hang together, so that every appraisal and every payment changes what is believed of all later offers, and a state
+    holds each offer's; no exact value in reasonable time is known. The reference is the oracle.
     """
 
     name: ClassVar[str] = "knapsack"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Offers by period for one budget"
     kin: ClassVar[str] = "planning"
     sources: ClassVar[tuple[str, ...]] = (
@@ -96,17 +108,12 @@ class KnapsackFamily(Family[Knapsack, Payments]):
     band: ClassVar[tuple[float, float]] = (0.15, 0.8)
 
     def sample(self, level: int, rng: Random, unit: int) -> Knapsack:
-        """Some sponsors claim about two to four times what their offers are worth, and have the poorer ones."""
+        """All but who boasts is drawn again until no guess is good for every set, and the default for none."""
         size = _SIZES[level]
-        low, high = size.ratio
         while True:
-            drawn = _draw(size, rng, unit)
-            best, default = best_choice(drawn).value, _worth(drawn, _default(drawn))
-            if not low * best <= default <= high * best:
-                continue
-            careless = max(_worth(drawn, chosen) for chosen in _careless(drawn).values())
-            if careless - default < _BEATEN * (best - default):
-                return drawn
+            cases = possible_cases(*_draw(size, rng, unit))
+            if _is_fair(cases, size):
+                return rng.choice(cases)
 
     def tape(self, parameters: Knapsack, rng: Random) -> Payments:
         """One draw an offer."""
@@ -177,6 +184,12 @@ class KnapsackFamily(Family[Knapsack, Payments]):
             "allowance": parameters.allowance,
             "appraisal": _APPRAISAL,
             "payment_swing": parameters.swing * parameters.unit,
+            "sponsor_count": parameters.sponsors,
+            "boaster_count": parameters.boasters,
+            "boast_low": parameters.boast[0],
+            "boast_high": parameters.boast[1],
+            "honest_low": _HONEST[0],
+            "honest_high": _HONEST[1],
         }
         if presentation is Presentation.WRITTEN:
             facts["offer_grid"] = Grid(
@@ -247,23 +260,77 @@ def _needs(parameters: Knapsack) -> Needs:
     return tuple((offer.period, offer.cost) for offer in parameters.offers)
 
 
-def _draw(size: _Size, rng: Random, unit: int) -> Knapsack:
-    boasters = rng.sample(range(1, size.sponsors + 1), (size.sponsors + 1) // 2)
-    percents = {
-        sponsor: rng.randint(*size.honest) if sponsor in boasters else rng.randint(90, 115)
-        for sponsor in range(1, size.sponsors + 1)
-    }
-    offers = []
-    for period in range(1, size.periods + 1):
-        for _ in range(size.offers):
-            sponsor, cost = rng.randint(1, size.sponsors), rng.randint(2, 8)
-            rate = rng.randint(*size.poor) if sponsor in boasters else rng.randint(70, 140)
-            worth = max(size.swing + 1, cost * rate // 10)
-            claimed = max(1, worth * rng.randint(92, 108) // percents[sponsor])
-            offers.append(Offer(period, sponsor, cost, unit * claimed, unit * worth))
+class Percents(NamedTuple):
+    """Per cent of its claim that an offer is worth, by whether its sponsor boasts."""
+
+    honest: int
+    boasting: int
+
+
+def _draw(size: _Size, rng: Random, unit: int) -> tuple[Knapsack, tuple[Percents, ...]]:
+    """All that is shown, worths being as claimed, and what they would be of it; nothing depends on who boasts."""
+    sponsors: list[int] = []
+    while len(sponsors) < size.periods * size.offers:
+        sponsors += rng.sample(range(1, size.sponsors + 1), size.sponsors)
+    offers, percents = [], []
+    for number in range(size.periods * size.offers):
+        cost = rng.randint(4, 12)
+        # The poorest boast, 15 % of this, is still worth more than payments may differ by: all that is taken pays.
+        claimed = max(7 * (size.swing + 1), cost * rng.randint(150, 300) // 10)
+        offers.append(Offer(number // size.offers + 1, sponsors[number], cost, unit * claimed, unit * claimed))
+        percents.append(Percents(rng.randint(*_HONEST), rng.randint(*size.boast)))
     total = sum(offer.cost for offer in offers)
-    allowance = max(8, total * rng.randint(34, 44) // (100 * size.periods))
-    return Knapsack(tuple(offers), size.periods, allowance, size.sponsors, size.swing, unit)
+    allowance = max(12, total * rng.randint(26, 38) // (100 * size.periods))
+    return (
+        Knapsack(
+            tuple(offers), size.periods, allowance, size.sponsors, size.swing, unit, size.boasters, size.boast
+        ),
+        tuple(percents),
+    )  # fmt: skip
+
+
+def possible_cases(shown: Knapsack, percents: Sequence[Percents]) -> list[Knapsack]:
+    """One for each set of sponsors who may be boasting, alike in all that is shown."""
+
+    def worth(offer: Offer, percent: Percents, boasting: Sequence[int]) -> int:
+        # Whole abstract units, so that no decision depends on the unit.
+        claimed = offer.claimed // shown.unit
+        part, least = (percent.boasting, shown.boast[0]) if offer.sponsor in boasting else (percent.honest, _HONEST[0])
+        return shown.unit * max(claimed * part // 100, -(-claimed * least // 100))
+
+    return [
+        replace(
+            shown,
+            offers=tuple(
+                offer._replace(worth=worth(offer, percent, boasting))
+                for offer, percent in zip(shown.offers, percents, strict=True)
+            ),
+        )
+        for boasting in combinations(range(1, shown.sponsors + 1), shown.boasters)
+    ]
+
+
+def choice_place(case: Knapsack, chosen: Sequence[int]) -> float:
+    """Expected place of a choice between the default (0) and the optimum (1), cut off at both."""
+    default, best = _worth(case, _default(case)), best_choice(case).value
+    return min(1.0, max(0.0, (_worth(case, chosen) - default) / (best - default)))
+
+
+def _is_fair(cases: Sequence[Knapsack], size: _Size) -> bool:
+    """Whether the default misleads whoever is boasting, and no guess is good enough for all sets."""
+    default = _default(cases[0])
+    shares = []
+    for case in cases:
+        shares.append(_worth(case, default) / best_choice(case).value)
+        if not _TIGHT[0] <= shares[-1] <= _TIGHT[1]:
+            return False
+    if not size.ratio[0] <= fmean(shares) <= size.ratio[1]:
+        return False
+    careless = _careless(cases[0]).values()
+    if any(choice_place(case, chosen) > _CARELESS for case in cases for chosen in careless):
+        return False
+    guesses = [best_choice(case).offers for case in cases]
+    return all(fmean(choice_place(case, chosen) for case in cases) <= _GUESSED for chosen in guesses)
 
 
 def _worth(parameters: Knapsack, chosen: Sequence[int]) -> int:
