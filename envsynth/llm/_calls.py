@@ -66,8 +66,7 @@ class Calls:
                 else:
                     self._health.succeeded()
                     return reply
-            most = min(1, self._settings.retries) if failure.kind in probe else self._settings.retries
-            if failure.kind in ("rejected", "closed") or attempt >= most:
+            if attempt >= self._most_retries(failure, probe):
                 break
             self._wait(failure, attempt)
             attempt += 1
@@ -118,6 +117,13 @@ class Calls:
             return None
         size = len(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace"))
         return prices.bound(size + _TEMPLATE_TOKENS, self._settings.sampling.max_tokens)
+
+    def _most_retries(self, failure: AttemptFailed, probe: Collection[str]) -> int:
+        """How often a call is tried again after such a failure."""
+        if failure.kind in ("rejected", "closed"):
+            return 0
+        few = 1 if failure.kind in probe else 2 if failure.billed else self._settings.retries
+        return min(few, self._settings.retries)
 
     def _wait(self, failure: AttemptFailed, attempt: int) -> None:
         """Wait as the endpoint asks, all threads with this one; else longer each time.

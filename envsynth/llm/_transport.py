@@ -113,7 +113,7 @@ class Transport:
             if self._client is None or self._pid != os.getpid():
                 timeout = openai.Timeout(self._settings.timeout, connect=min(15.0, self._settings.timeout))
                 self._client = openai.OpenAI(
-                    api_key=self._key,
+                    api_key=self._key or "none",  # the library wants one
                     base_url=self._settings.base_url,
                     timeout=timeout,
                     max_retries=0,
@@ -135,7 +135,7 @@ class Transport:
                 try:
                     yield
                 except openai.APIStatusError as exc:
-                    raise _by_status(exc, self._clock) from exc
+                    raise self._by_status(exc) from exc
                 except openai.APIConnectionError as exc:
                     raise self._unreached(exc) from exc
         except _BrokeOff as error:
@@ -151,6 +151,24 @@ class Transport:
         what = self._late() if "Timeout" in name else "the connection broke before the answer"
         return AttemptFailed("connection", what, detail, billed=True)
 
+    def _by_status(self, exc: openai.APIStatusError) -> AttemptFailed:
+        status = exc.status_code
+        headers = {name.lower(): value for name, value in exc.response.headers.items()}
+        body = exc.body if isinstance(exc.body, dict) else {}
+        # Some servers repeat the key that they were sent, and what is said here is shown and kept.
+        detail = str(body.get("message") or exc.body or "")
+        detail = detail.replace(self._key, "***") if self._key else detail
+        wait = retry_after(headers, self._clock.today())
+        what = f"HTTP {status}"
+        if status == 429:
+            if exc.code == "insufficient_quota":
+                return AttemptFailed("closed", f"{what}, the account has no credit left", detail)
+            return AttemptFailed("limited", f"{what}, too many requests", detail, wait=wait, headers=headers)
+        if status >= 500 or status in _AGAIN:
+            billed = status in _GATEWAY
+            return AttemptFailed("server", what, detail, billed=billed, wait=wait, headers=headers)
+        return AttemptFailed("closed" if status in _CLOSED else "rejected", what, detail, headers=headers)
+
     def _late(self) -> str:
         return f"no answer in {self._settings.timeout:g} s"
 
@@ -159,27 +177,10 @@ class _BrokeOff(ModelEndpointError):
     """What the library lets through while a body is read."""
 
 
-def _by_status(exc: openai.APIStatusError, clock: Clock) -> AttemptFailed:
-    status = exc.status_code
-    headers = {name.lower(): value for name, value in exc.response.headers.items()}
-    body = exc.body if isinstance(exc.body, dict) else {}
-    detail = str(body.get("message") or exc.body or "")
-    wait = retry_after(headers, clock.today())
-    what = f"HTTP {status}"
-    if status == 429:
-        if exc.code == "insufficient_quota":
-            return AttemptFailed("closed", f"{what}, the account has no credit left", detail)
-        return AttemptFailed("limited", f"{what}, too many requests", detail, wait=wait, headers=headers)
-    if status >= 500 or status in _AGAIN:
-        billed = status in _GATEWAY
-        return AttemptFailed("server", what, detail, billed=billed, wait=wait, headers=headers)
-    return AttemptFailed("closed" if status in _CLOSED else "rejected", what, detail, headers=headers)
-
-
 def _key(settings: RoleSettings) -> str:
-    """The key to send; a word where none is needed, for the library wants one."""
+    """The key to send; empty where there is none."""
     if not settings.api_key_env:
-        return "none"
+        return ""
     key = os.environ.get(settings.api_key_env, "").strip()
     if not key and not settings.on_loopback:
         raise ConfigError(
@@ -187,4 +188,4 @@ def _key(settings: RoleSettings) -> str:
             cause=f"the endpoint of {settings.model} wants a key",
             next_step=f"export {settings.api_key_env}=..., or name another variable as api_key_env in [llm]",
         )  # fmt: skip
-    return key or "none"
+    return key

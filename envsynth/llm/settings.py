@@ -76,7 +76,7 @@ class RoleSettings(Model):
     timeout: float = Field(default=300.0, gt=0)
     """Seconds from sending a request to the end of its answer."""
     retries: int = Field(default=5, ge=0, le=20)
-    """How often a call is tried again after the endpoint failed."""
+    """How often a call is tried again after the endpoint failed; at most twice where each try may be billed."""
     patience: float = Field(default=300.0, ge=0)
     """Longest wait, in seconds, that an endpoint may ask for before the call fails instead."""
     failures: int = Field(default=3, ge=1)

@@ -92,6 +92,13 @@ def test_a_trickle_of_blanks_ends_at_the_timeout_too(bench):
     assert bench.ledger().total().uncertain == 1
 
 
+def test_what_may_be_billed_each_time_is_tried_three_times_at_most(bench):
+    model = bench.model(lambda received: cut())
+    with pytest.raises(ModelEndpointError, match="the connection broke during the answer"):
+        bench.client(model, retries=8).complete(HELLO)
+    assert len(model.requests) == bench.ledger().total().uncertain == 3
+
+
 def test_waits_double_and_are_bounded(bench):
     model = bench.model(lambda received: failure(500))
     with pytest.raises(ModelEndpointError, match="HTTP 500"):
@@ -248,9 +255,9 @@ def test_a_key_that_is_not_set_is_named_before_any_call(bench, monkeypatch):
 
 def test_the_key_stands_in_no_error(bench, monkeypatch):
     monkeypatch.setenv("MY_MODEL_KEY", "sesame-open")
-    with pytest.raises(EndpointDown) as caught:
-        bench.client(bench.model([], key="other"), api_key_env="MY_MODEL_KEY").complete(HELLO)
-    assert "sesame" not in str(caught.value)
+    model = bench.model(lambda received: failure(401, f"what is {received.headers['authorization']} to us"))
+    with pytest.raises(EndpointDown, match=r"what is Bearer \*\*\* to us"):
+        bench.client(model, api_key_env="MY_MODEL_KEY").complete(HELLO)
 
 
 def test_servers_that_leave_things_out_are_understood(bench):
