@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple
 
@@ -12,8 +13,12 @@ from envsynth.generators.mechanism.players import Played, Stage, idle
 from envsynth.models import Check, Utility, Verifier, World
 from envsynth.seeds import stream
 
-MAX_DRAWS = 25
+MAX_DRAWS = 32
 """Draws before a mechanism is given up."""
+TAPES = 4
+"""Tapes that are drawn for one set of parameters before others are. What a tape brings decides whether a draw stands,
+and more often so for some truths than for others; with a single tape each, the truths that stand would not be as likely
+as the texts say."""
 _CLOCK = "2026-03-02T08:00:00"
 
 
@@ -56,17 +61,32 @@ def find(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> int:
     Raises:
         Refused: a reference policy made a call that is not possible.
     """
-    numbers = range(1, MAX_DRAWS + 1)
-    return next((number for number in numbers if _is_fair(draw(family, skin, level, seed, number), seed)), 0)
+    tapes: list[Any] = []
+    for number in range(1, MAX_DRAWS + 1):
+        if number % TAPES == 1:
+            tapes = []
+        found = draw(family, skin, level, seed, number)
+        if found.tape in tapes:
+            # Nothing random is left: a plan for known numbers.
+            continue
+        if _is_fair(found, seed):
+            return number
+        tapes.append(found.tape)
+    return 0
 
 
 def draw(family: Family[Any, Any], skin: Skin, level: int, seed: str, number: int) -> Draw:
     """A draw by its number, from 1; depends on the arguments alone."""
     own = f"{seed}/{number}"
-    parameters = family.sample(level, stream(own, "parameters"), skin.unit)
+    parameters = _parameters(family, level, f"{seed}/{(number - 1) // TAPES}", skin.unit)
     labels = stream(own, "labels").sample(list(skin.labels), family.labels(parameters))
     told = worded(skin, family.variant(parameters))
     return Draw(family, told, parameters, family.tape(parameters, stream(own, "tape")), tuple(labels), number)
+
+
+@lru_cache(maxsize=8)
+def _parameters(family: Family[Any, Any], level: int, seed: str, unit: int) -> Any:
+    return family.sample(level, stream(seed, "parameters"), unit)
 
 
 def _is_fair(found: Draw, seed: str) -> bool:

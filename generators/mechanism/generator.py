@@ -39,7 +39,7 @@ class Mechanism:
     """Decision problems, solved before any text exists."""
 
     name = "mechanism"
-    version = "2"
+    version = "3"
     environment = "world"
 
     def check(self, source: Source) -> None:
