@@ -120,6 +120,8 @@ class Goal(Model):
 
     id: Identifier
     title: str
+    matter: str = ""
+    """What somebody on the line says it is about, without a fact and without its end: `a price that should change`."""
     refuses: bool = False
     """Whether the right end is to decline, by a required positive action (escalate, reject with reason)."""
     pick: str

@@ -56,6 +56,7 @@ def goal_texts(goal: Goal) -> Texts:
     none: frozenset[str] = frozenset()
     variables = frozenset(_WORD.findall(goal.pick.lower())) | frozenset(goal.about)
     yield ("title",), goal.title, variables
+    yield ("matter",), goal.matter, none
     yield ("pick",), goal.pick, none
     yield ("near",), goal.near, none
     yield from ((("computed", name), sql, none) for name, sql in goal.computed.items())

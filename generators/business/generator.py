@@ -7,6 +7,8 @@ from functools import cache, lru_cache
 from itertools import count, product
 from typing import NamedTuple
 
+import faker
+
 from envsynth.errors import GeneratorError
 from envsynth.generators.business.authoring import authoring_findings
 from envsynth.generators.business.checks import first_fault, library_faults
@@ -33,7 +35,7 @@ class Business:
     """Companies with services, policies and tasks, from blueprints and industries."""
 
     name = "business"
-    version = "2"
+    version = "3"
     environment = "world"
 
     def check(self, source: Source) -> None:
@@ -170,6 +172,6 @@ def _wishes(scenario: Scenario, seed: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _documents(scenario: Scenario) -> str:
-    """Digest of everything that an author supplied."""
+    """Digest of everything that an author supplied, and of what names people."""
     services = library().composed(scenario.industry)
-    return digest_of([scenario.industry.document(), *(service.document() for service in services)])
+    return digest_of([faker.VERSION, scenario.industry.document(), *(service.document() for service in services)])

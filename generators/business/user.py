@@ -102,10 +102,9 @@ def _matter(scene: Scene, part: SubGoal) -> str:
         nouns = {name: f"a {scene.filled(scene.entities[entity].noun, {})}" for name, entity in part.goal.about.items()}
         text = articled(scene.filled(part.wording, nouns))
         return re.sub(r"(^|[.!?] )([a-z])", lambda found: found[1] + found[2].upper(), text)
-    if part.goal.refuses:
-        raise Unfit("nothing_to_ask", f"{part.goal.id}: its title gives the end away")
-    title = articled(scene.filled(part.goal.title, {})).rstrip(".")
-    return str(phrases()["calls"]["request"]).format(title=title[:1].lower() + title[1:])
+    if not part.goal.matter:
+        raise Unfit("nothing_to_ask", f"{part.goal.id}: it does not say what it is about")
+    return articled(str(phrases()["calls"]["request"]).format(matter=scene.filled(part.goal.matter, {})))
 
 
 def _with_caller(world: World, facts: Mapping[str, str], others: Sequence[str], *, refused: bool) -> World:
