@@ -169,7 +169,8 @@ def test_a_process_that_is_killed_during_a_call_loses_nothing_that_was_settled(b
     command = [sys.executable, "-c", CHILD, model.base_url, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert arrived.wait(60)
-        during = bench.ledger().total()
+        watch = bench.ledger()
+        during = watch.total()
         child.send_signal(signal.SIGKILL)
         assert child.stdout is not None
         costs = [float(line) for line in child.stdout]
@@ -177,7 +178,7 @@ def test_a_process_that_is_killed_during_a_call_loses_nothing_that_was_settled(b
     assert len(costs) == 2
     assert (during.settled, during.reserved, during.uncertain) == (2, 1, 0)
 
-    after = bench.ledger().total()
+    after = watch.total()
     assert (after.settled, after.reserved, after.uncertain) == (2, 0, 1)
     assert after.settled_usd == pytest.approx(sum(costs))
     assert after.uncertain_usd == during.reserved_usd > 0

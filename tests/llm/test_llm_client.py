@@ -167,17 +167,14 @@ def test_one_question_from_many_threads_is_one_call(bench):
 
 @pytest.mark.parametrize("clients", [1, 2])
 def test_no_more_calls_are_under_way_than_allowed_over_all_clients(bench, clients):
-    lock, under_way, most = threading.Lock(), 0, 0
-    enough = threading.Barrier(2)
+    two, three, go_on = threading.Event(), threading.Event(), threading.Event()
 
     def answer(received):
-        nonlocal under_way, most
-        with lock:
-            under_way += 1
-            most = max(most, under_way)
-        enough.wait(10)  # passes only when two are here at once; eight requests make four pairs
-        with lock:
-            under_way -= 1
+        if received.number == 1:
+            two.set()
+        if received.number == 2:
+            three.set()
+        go_on.wait(20)
         return text("hi")
 
     model = bench.model(answer)
@@ -188,9 +185,11 @@ def test_no_more_calls_are_under_way_than_allowed_over_all_clients(bench, client
     ]
     for thread in threads:
         thread.start()
+    assert two.wait(20)
+    assert not three.wait(0.4)
+    go_on.set()
     for thread in threads:
         thread.join()
-    assert most == 2
     assert len(model.requests) == 8
 
 
