@@ -276,3 +276,15 @@ def test_usage_below_zero_is_no_income(bench):
     body = b'{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": -5, "completion_tokens": 3}}'
     reply = bench.client(bench.model([garbage(body)])).complete(HELLO)
     assert reply.usage == Usage(prompt_tokens=0, completion_tokens=3)
+
+
+@pytest.mark.parametrize(("status", "down"), [(500, True), (400, False)])
+def test_what_a_server_says_beside_does_not_tell_failures_apart_and_tells_rejections_apart(bench, status, down):
+    model = bench.model(lambda received: failure(status, f"request number {received.number}"))
+    client = bench.client(model, retries=0, failures=2)
+    kinds = []
+    for number in range(3):
+        with pytest.raises(ModelEndpointError) as caught:
+            client.complete([user(f"question {number}")])
+        kinds.append(isinstance(caught.value, EndpointDown))
+    assert kinds == [False, down, down]

@@ -40,6 +40,13 @@ def test_a_block_that_is_quoted_again_has_another_word():
     assert once in twice
 
 
+def test_a_name_that_guesses_the_word_makes_it_another():
+    word = FENCE.match(quoted(EVIL, "README.md"))[1]
+    block = quoted(EVIL, word)
+    assert FENCE.match(block)[1] != word
+    assert block.count(word) == 1
+
+
 def test_the_same_text_is_quoted_the_same_and_another_is_not():
     assert quoted("a", "n") == quoted("a", "n")
     assert FENCE.match(quoted("a", "n"))[1] != FENCE.match(quoted("b", "n"))[1]
