@@ -46,11 +46,16 @@ def test_listed_values_are_no_secret() -> None:
     assert held([["lamp", "North Works"]], enum=["North Works", "South Works"]).texts == set()
 
 
-def test_what_a_tool_lists_is_no_secret() -> None:
+@pytest.mark.parametrize(("role", "secret"), [("key", False), ("hard", True)])
+def test_names_of_hidden_rows_that_a_tool_lists_are_no_secret(role: str, secret: bool) -> None:
+    """That a topic can be asked for says nothing; that a supplier is one of two does."""
     document = worldkit.shop()
+    columns = document["tables"]["suppliers"]["columns"]
+    columns["name"]["role"] = role
+    columns["item"] = {"type": "text"}
     tool = next(tool for tool in document["tools"].values() if tool.get("parameters"))
     tool["parameters"]["maker"] = {"type": "string", "enum": [worldkit.SECRET, "Nobody at all"], "required": False}
-    assert worldkit.SECRET not in hidden_values(World.model_validate(document)).texts
+    assert (worldkit.SECRET in hidden_values(World.model_validate(document)).texts) is secret
 
 
 def test_a_text_that_is_part_of_a_visible_one_is_none() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import resources
 from itertools import chain, cycle, islice
 
+from envsynth.models import Tool
 from envsynth.validators.world_adversary.target import LADDER, Call, Target, misfits, with_text
 
 MAX_CALLS = 300
@@ -23,6 +24,8 @@ class Attack:
     calls: tuple[Call, ...]
     reads_only: bool = False
     """Whether none of its calls changes anything; it may then see nothing that is hidden."""
+    guess: str = ""
+    """Equal for attacks that are one, but for which thing they name; there, nothing but luck decides."""
     must_be_refused: bool = False
     """Whether no tool may accept any of its calls but the last, which hands in."""
 
@@ -39,7 +42,7 @@ def _nothing(target: Target) -> Iterator[Attack]:
         if tool.each is not None:
             calls.insert(0, target.call(tool, "low", **{tool.each.parameter: "[]"}))
         for number, call in enumerate(calls):
-            yield Attack(f"{tool.name}_at_once_{number}", why, (call,))
+            yield Attack(f"{tool.name}_at_once_{number}", why, (call,), guess=_guess(target, tool, "at_once"))
 
 
 def _constant(target: Target) -> Iterator[Attack]:
@@ -48,9 +51,14 @@ def _constant(target: Target) -> Iterator[Attack]:
         for number, call in enumerate(target.calls(tool)):
             why = f"always the same {tool.name} might do"
             name = f"constant_{tool.name}_{number}"
-            yield Attack(name, why, _repeated(target, [call]))
+            yield Attack(name, why, _repeated(target, [call]), guess=_guess(target, tool, "constant"))
             if tool.kind == "write" and clocks:
-                yield Attack(f"{name}_daily", why, _repeated(target, [call, target.call(clocks[0], "low")]))
+                daily = _repeated(target, [call, target.call(clocks[0], "low")])
+                yield Attack(f"{name}_daily", why, daily, guess=_guess(target, tool, "daily"))
+
+
+def _guess(target: Target, tool: Tool, kind: str) -> str:
+    return f"{kind} {tool.name}" if target.names_things(tool) else ""
 
 
 def _clock(target: Target) -> Iterator[Attack]:

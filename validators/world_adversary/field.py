@@ -12,14 +12,13 @@ from envsynth.runtime.worlds.episode import Transcript, WorldEpisode, WorldSnaps
 from envsynth.validators.world_adversary.battery import Attack
 from envsynth.validators.world_adversary.target import Call
 from envsynth.validators.worlds.hidden_values import hidden_values
-from envsynth.validators.worlds.opened import effective_calls
+from envsynth.validators.worlds.opened import effective_calls, reads_trace
 
 
 class Played(NamedTuple):
     """What became of an attack."""
 
     outcome: float
-    reward: float
     made: tuple[Call, ...]
     """The calls up to the end of the episode."""
     effective: tuple[str, ...]
@@ -34,6 +33,10 @@ class Field:
 
     def __init__(self, world: World, task: WorldTask) -> None:
         self._world, self._task = world, task
+        verifier, invariants = task.verifier, task.model.document["invariants"]
+        graded = [*verifier["checks"], *invariants, verifier["utility"] or {"sql": ""}]
+        self._reads_trace = any(reads_trace(one["sql"]) for one in graded)
+        self._idle: float | None = None
         self._episode = WorldEpisode(task)
         self._hidden = hidden_values(world)
         self.succeeded: set[str] = set()
@@ -58,6 +61,7 @@ class Field:
         faults: dict[str, str] = {}
         refused: Call | None = None
         before, changes = episode.image(), episode.changes
+        start = changes
         for number, call in enumerate(attack.calls, 1):
             if call is refused:
                 # Nothing has changed since it was refused.
@@ -76,12 +80,18 @@ class Field:
             before, refused = after, None if answer.ok else call
             if answer.done:
                 break
-        found = episode.grade()._asdict() if grade is None else grade
-        conditions = found["detail"]["transcript"]
-        return Played(
-            found["outcome"], found["reward"], tuple(made), effective_calls(self._world, episode),
-            conditions["within_budget"], tuple(faults.items()),
-        )  # fmt: skip
+        effective = effective_calls(self._world, episode)
+        still = changes == start and not effective
+        outcome = self._outcome(still=still) if grade is None else grade["outcome"]
+        return Played(outcome, tuple(made), effective, episode.within_budget, tuple(faults.items()))
+
+    def _outcome(self, *, still: bool) -> float:
+        """Of the episode as it stands: that of idling, where nothing was written and no check reads the trace."""
+        if not still or self._reads_trace:
+            return self._episode.grade().outcome
+        if self._idle is None:
+            self._idle = self._episode.grade().outcome
+        return self._idle
 
     def effective(self, calls: Sequence[Call]) -> tuple[str, ...]:
         """What a trajectory's calls come to."""

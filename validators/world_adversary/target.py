@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from envsynth.models import Tool, World
+from envsynth.models import ColumnRole, Tool, World
 from envsynth.models.world import Parameter
 from envsynth.runtime.contract import JSON
 
@@ -44,6 +44,19 @@ class Target:
     def ending(self, step: str = "low") -> list[Call]:
         """Handing in, where a tool does that."""
         return [self.call(tool, step) for tool in self.tools("submit")[:1]]
+
+    def names_things(self, tool: Tool) -> bool:
+        """Whether a tool is told which of several things is meant, and not only how much of something."""
+        fields = (*tool.parameters, *(tool.each.fields if tool.each else ()))
+        return any(field.name in self._keys for field in fields)
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        """Visible columns that name rows, at home or elsewhere."""
+        return frozenset(
+            column.name for table in self.world.tables for column in table.columns
+            if not table.hidden and not column.hidden and (column.role is ColumnRole.KEY or column.references)
+        )  # fmt: skip
 
     def plan(self, tool: Tool, step: str, size: int) -> str:
         """A plan of equal elements."""

@@ -36,7 +36,7 @@ class WorldAdversary:
     """
 
     name = "world_adversary"
-    version = "4"
+    version = "5"
     order = 40
     environment = "world"
 
@@ -65,6 +65,8 @@ class WorldAdversary:
         finally:
             field.close()
         worked = [name for name, one in played.items() if one.outcome >= 1 and one.effective not in right]
+        if candidate.verifier.utility is not None:
+            worked = [name for name in worked if not _is_lucky(name, attacks, played)]
         findings = [
             Finding(rule="attack_worked", message=f"got {played[name].outcome}: {attacks[name].why}", where=name)
             for name in worked
@@ -86,6 +88,15 @@ class WorldAdversary:
             strength=Strength(attacks=len(played), attacks_worked=len(worked)), evidence=evidence,
         )  # fmt: skip
         return verdict.model_copy(update={"panel": tuple(_shipped(attacks, played))})
+
+
+def _is_lucky(name: str, attacks: Mapping[str, Attack], played: Mapping[str, Played]) -> bool:
+    """Whether an attack got all that it could by the value it guessed, where others of its kind did not.
+
+    Rejecting such a task would tell what is hidden: in all that are left, that guess is wrong.
+    """
+    guess = attacks[name].guess
+    return bool(guess) and any(played[other].outcome < 1 for other, one in attacks.items() if one.guess == guess)
 
 
 def _kind(line: Trajectory) -> str:

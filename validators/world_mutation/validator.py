@@ -106,7 +106,10 @@ class _Field:
     def __init__(self, task: WorldTask, right: Sequence[Sequence[Call]]) -> None:
         self._tables: Sequence[dict[str, JsonValue]] = task.model.document["tables"]
         self._episode = WorldEpisode(task)
-        self._right = [_expected(self._tables, *self._played(calls)) for calls in right]
+        self._right = []
+        for calls in right:
+            self._play(calls)
+            self._right.append(_expected(self._tables, *self._came_to()))
 
     def close(self) -> None:
         """Free the episode."""
@@ -114,19 +117,22 @@ class _Field:
 
     def fate(self, mutant: Mutant) -> Fate:
         """Play a mutant and grade it."""
-        changes, answer = self._played(mutant.calls)
+        self._play(mutant.calls)
         outcome = self._episode.grade().outcome
         if outcome < 1:
             return Fate(outcome, "")
+        changes, answer = self._came_to()
         faults = [diff_fault(right, changes, self._tables, answer) for right in self._right]
         return Fate(outcome, "" if "" in faults else faults[0])
 
-    def _played(self, calls: Sequence[Call]) -> tuple[dict[str, TableDiff], Mapping[str, JsonValue]]:
-        """The change of the state, and the answer."""
+    def _play(self, calls: Sequence[Call]) -> None:
         self._episode.reset()
         for call in calls:
             if self._episode.call(*call).done:
                 break
+
+    def _came_to(self) -> tuple[dict[str, TableDiff], Mapping[str, JsonValue]]:
+        """The change of the state, and the answer."""
         ending = self._episode.ending()
         return _changes(ending), ending.answer
 

@@ -13,10 +13,9 @@ from envsynth.models import Candidate, Finding, Source, ToolKind, Trajectory, Ve
 from envsynth.protocols import Context
 from envsynth.runtime.contract import JSON
 from envsynth.runtime.worlds.episode import Transcript, WorldEpisode, WorldSnapshot, WorldTask
-from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.timing import Stopwatch
 from envsynth.validators.world_readback.script import BadScript, Failed, failures, read_tests
-from envsynth.validators.worlds.opened import Opened, opened, task_document, task_of
+from envsynth.validators.worlds.opened import Opened, opened, reads_trace, task_document, task_of
 from envsynth.validators.worlds.plays import panel_plays
 
 _TURNS = 10_000
@@ -108,11 +107,7 @@ def _end(episode: WorldEpisode, line: Trajectory) -> bytes:
 
 
 def _end_holds(candidate: Candidate, checks: Mapping[str, bool]) -> bool:
-    on_trace = {
-        check.id
-        for check in candidate.verifier.checks
-        if check.kind == "sql" and any(piece.text == "TRACE" for piece in tokens(check.sql))
-    }
+    on_trace = {check.id for check in candidate.verifier.checks if reads_trace(check.sql)}
     return all(held for name, held in checks.items() if name not in on_trace)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from envsynth.models import World
+from envsynth.models import ColumnRole, World
 
 MIN_CHARACTERS = 6
 """Of a text; a shorter one may stand anywhere."""
@@ -38,7 +38,7 @@ class HiddenValues(NamedTuple):
 
 def hidden_values(world: World) -> HiddenValues:
     """The values of hidden cells that nothing visible holds; of texts, only those that one cell alone has."""
-    hidden, visible = Counter(_cells(world, hidden=True)), {*_cells(world, hidden=False), *_listed(world)}
+    hidden, visible = Counter(_cells(world, hidden=True)), {*_cells(world, hidden=False), *_named(world)}
     apart = {value: number for value, number in hidden.items() if value not in visible}
     texts = [value for value, number in apart.items() if isinstance(value, str) and number == 1 and _is_telling(value)]
     known = "\n".join(value for value in visible if isinstance(value, str)) if texts else ""
@@ -58,6 +58,17 @@ def _cells(world: World, *, hidden: bool) -> Iterator[JsonValue]:
         ]
         for row in world.rows.get(table.name, ()) if places else ():
             yield from (row[place] for place in places)
+
+
+def _named(world: World) -> frozenset[JsonValue]:
+    """Names of hidden rows that tools list as arguments: that there is such a row is no secret, what it holds may be."""
+    names = {
+        row[place]
+        for table in world.tables
+        for place, column in enumerate(table.columns) if column.role is ColumnRole.KEY
+        for row in world.rows.get(table.name, ())
+    }  # fmt: skip
+    return frozenset(names.intersection(_listed(world)))
 
 
 def _listed(world: World) -> Iterator[JsonValue]:

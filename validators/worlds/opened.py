@@ -11,6 +11,7 @@ from envsynth.models.base import canonical_json
 from envsynth.protocols import Context
 from envsynth.runtime.contract import JSON
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
+from envsynth.runtime.worlds.sqltext import tokens
 
 
 class Opened(NamedTuple):
@@ -50,6 +51,11 @@ def task_document(candidate: Candidate) -> JSON:
 def task_of(candidate: Candidate, model: WorldModel) -> WorldTask:
     """The candidate as a task that can be played."""
     return WorldTask(task_document(candidate), model, task_id=candidate.id)
+
+
+def reads_trace(sql: str) -> bool:
+    """Whether a query may depend on what was done on the way, and not only on where that led."""
+    return any(piece.text.strip('"`[]').upper() == "TRACE" for piece in tokens(sql) if piece.kind != "string")
 
 
 def effective_calls(world: World, episode: WorldEpisode) -> tuple[str, ...]:

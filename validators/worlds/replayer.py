@@ -38,15 +38,16 @@ class Seen(NamedTuple):
     """As JSON text."""
 
 
-def replay(episode: WorldEpisode, calls: Sequence[Call], *, exact: bool) -> Seen:
+def replay(episode: WorldEpisode, calls: Sequence[Call], *, exact: bool, tools: str = "") -> Seen:
     """Play calls from the start.
 
     Args:
         episode: fresh, or used before; it is reset.
         calls: all of them; those after the end are made too.
         exact: whether states are told by their hash, which takes much longer than by their image.
+        tools: what the episode says of its tools, where that is known.
     """
-    observations = [_text(episode.reset()), _text(episode.tools())]
+    observations = [_text(episode.reset()), tools or _text(episode.tools())]
     answers, states = advance(episode, calls, exact=exact)
     end = states[-1] if states else _state(episode, exact=exact)
     return Seen([*observations, *answers], states, end, graded(episode))
@@ -56,7 +57,8 @@ def replay_all(task: WorldTask, panel: Sequence[Sequence[Call]], *, exact: bool)
     """Play each trajectory, all in one episode: whatever a reset forgot would show."""
     episode = WorldEpisode(task)
     try:
-        return [replay(episode, calls, exact=exact) for calls in panel]
+        tools = _text(episode.tools())
+        return [replay(episode, calls, exact=exact, tools=tools) for calls in panel]
     finally:
         episode.close()
 
@@ -78,7 +80,7 @@ def _state(episode: WorldEpisode, *, exact: bool) -> str:
     if exact:
         return episode.state_hash()
     # The header counts how often the database was loaded; all rows are behind it.
-    return hashlib.blake2b(memoryview(episode.image())[_HEADER:], digest_size=12).hexdigest()
+    return hashlib.sha1(memoryview(episode.image())[_HEADER:], usedforsecurity=False).hexdigest()
 
 
 def graded(episode: WorldEpisode) -> str:

@@ -274,6 +274,11 @@ class WorldEpisode:
         return tuple(self._transcript.turns)
 
     @property
+    def within_budget(self) -> bool:
+        """Whether no call was one too many."""
+        return self._transcript.within_budget
+
+    @property
     def over(self) -> bool:
         """Whether the episode has ended."""
         return self._transcript.done
