@@ -61,7 +61,7 @@ def _cells(world: World, *, hidden: bool) -> Iterator[JsonValue]:
 
 
 def _named(world: World) -> frozenset[JsonValue]:
-    """Names of hidden rows that tools list as arguments: that there is such a row is no secret, what it holds may be."""
+    """Names of hidden rows that tools list as arguments: that there is such a row is no secret, what it holds is."""
     names = {
         row[place]
         for table in world.tables
