@@ -9,7 +9,6 @@ from pydantic import JsonValue
 
 from envsynth.judging import verdict_of
 from envsynth.models import Candidate, Cost, Finding, Source, Trajectory, Verdict, VerdictStatus
-from envsynth.models.base import canonical_json
 from envsynth.protocols import Context
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldTask
 from envsynth.timing import Stopwatch
@@ -42,9 +41,7 @@ class WorldDeterminism:
         task = task_of(candidate, open_.model)
         panel = panel_calls(candidate)
         here = panel_plays(candidate, open_.model)
-        apart = partial(
-            replay_apart, canonical_json(open_.model.document), task_document(candidate), panel, task_id=candidate.id
-        )
+        apart = partial(replay_apart, open_.text, task_document(candidate), panel, task_id=candidate.id)
         there, cpu_s = apart()
         if _only_images_differ(here, there):
             # Equal states need not have equal images, and only states count.

@@ -20,7 +20,7 @@ from envsynth.runtime.worlds.authority import Phase
 from envsynth.runtime.worlds.episode import WorldEpisode
 from envsynth.validators.world_adversary import WorldAdversary
 from envsynth.validators.world_adversary.battery import battery
-from envsynth.validators.world_adversary.target import Target, misfits
+from envsynth.validators.worlds.target import Target, misfits
 
 Judge = Callable[[Candidate], Verdict]
 

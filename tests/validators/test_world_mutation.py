@@ -17,6 +17,7 @@ from envsynth.context import BuildContext
 from envsynth.models import Candidate, Check, Source, Verdict, VerdictStatus, Verifier, World
 from envsynth.validators.world_mutation import WorldMutation
 from envsynth.validators.world_mutation.mutants import mutants
+from envsynth.validators.worlds.target import Target
 
 Judge = Callable[[Candidate], Verdict]
 
@@ -53,6 +54,38 @@ def test_what_a_weak_check_does_not_see_survives(cache: Cache, judge: Judge) -> 
     assert verdict.strength.mutants == verdict.strength.killed + len(found)
 
 
+INEXACT = {
+    "more": ("SELECT amount = 4 FROM orders WHERE item = 'lamp'", "extra", "as well"),
+    "refused": ("SELECT EXISTS(SELECT 1 FROM trace WHERE tool = 'order')", "refused", "call 1, order"),
+    "undone": (
+        "SELECT EXISTS(SELECT 1 FROM trace WHERE ok AND tool = 'order')", "undone", "call 1, order: strike later",
+    ),
+    "by another tool": (
+        "SELECT count(*) = 0 FROM stock WHERE item = 'lamp' AND price < 99 AND item NOT IN (SELECT item FROM orders)",
+        "other_tool", "call 1, order: raise_price instead",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "kind", "what"), INEXACT.values(), ids=INEXACT.keys())
+def test_checks_that_are_no_exact_difference_are_tried_harder(
+    cache: Cache, judge: Judge, sql: str, kind: str, what: str
+) -> None:
+    item = {"type": "string", "enum": ["lamp", "kettle", "clock"]}
+    document = worldkit.shop()
+    document["tools"]["strike"] = {
+        "kind": "write", "parameters": {"item": item}, "effects": ["DELETE FROM orders WHERE item = :item"],
+    }  # fmt: skip
+    document["tools"]["raise_price"] = {
+        "kind": "write", "parameters": {"item": item}, "effects": ["UPDATE stock SET price = 99 WHERE item = :item"],
+    }  # fmt: skip
+    panel = (line("reference", 1, LAMPS), line("idle", 0))
+    verifier = Verifier(checks=(Check(id="lax", sql=sql),))
+    verdict = judge(world_bench.candidate(cache, document, verifier=verifier, panel=panel))
+    found = [finding for finding in verdict.findings if finding.message.startswith(f"{kind}:")]
+    assert [finding for finding in found if what in finding.where]
+
+
 def test_a_row_gone_that_nobody_named_is_seen(cache: Cache, judge: Judge) -> None:
     """Counting the rows of a table without a key passes whoever removes another one."""
     document = worldkit.with_tool(
@@ -64,8 +97,8 @@ def test_a_row_gone_that_nobody_named_is_seen(cache: Cache, judge: Judge) -> Non
     counted = Verifier(checks=(Check(id="one_left", sql="SELECT count(*) = 1 FROM notes"),))
     panel = (line("reference", 1, ("tear", {"cents": 5.0})), line("idle", 0))
     verdict = judge(world_bench.candidate(cache, document, verifier=counted, panel=panel))
-    assert survivors(verdict) == ["call 1, tear: cents 9.0 instead of 5.0"]
-    assert "another row than expected was removed" in verdict.findings[0].message
+    assert "call 1, tear: cents 9.0 instead of 5.0" in survivors(verdict)
+    assert any("another row than expected was removed" in finding.message for finding in verdict.findings)
 
 
 def test_a_mutant_that_comes_to_the_same_is_equivalent(cache: Cache, judge: Judge) -> None:
@@ -104,10 +137,10 @@ def test_there_may_be_nothing_to_mutate(cache: Cache, judge: Judge) -> None:
 
 def test_other_values_stand_in_the_world_or_close_by(cache: Cache) -> None:
     world = World.model_validate(worldkit.shop(rows=worldkit.shop()["rows"] | {"orders": [[7, "clock", 2]]}))
-    made = {one.what: one for one in mutants(world, [LAMPS, NOTE, SUBMIT], 100)}
+    made = {one.what: one for one in mutants(Target(world, 30), [LAMPS, NOTE, SUBMIT], 100, inexact=False)}
     assert "call 1, order: item 'kettle' instead of 'lamp'" in made
     assert "call 1, order: amount 10 instead of 9" not in {
-        one.what for one in mutants(world, [("order", {"item": "lamp", "amount": 9})], 100)
+        one.what for one in mutants(Target(world, 30), [("order", {"item": "lamp", "amount": 9})], 100, inexact=False)
     }
     assert made["call 2, note"].calls in ((LAMPS, SUBMIT), (LAMPS, NOTE, NOTE, SUBMIT))
     assert not any("body" in what for what in made)
@@ -116,12 +149,12 @@ def test_other_values_stand_in_the_world_or_close_by(cache: Cache) -> None:
 def test_a_list_is_shortened(cache: Cache) -> None:
     world = World.model_validate(worldkit.shop())
     plan: list[dict[str, Any]] = [{"item": "lamp", "amount": 1}, {"item": "clock", "amount": 2}]
-    made = mutants(world, [("order_all", {"plan": json.dumps(plan)})], 100)
+    made = mutants(Target(world, 30), [("order_all", {"plan": json.dumps(plan)})], 100, inexact=False)
     shorter = {one.calls[0][1]["plan"] for one in made if one.kind == "other_value"}
     assert shorter == {json.dumps(plan[:1]), json.dumps(plan[1:])}
 
 
 def test_no_write_goes_untried_under_a_limit() -> None:
     world = World.model_validate(worldkit.shop())
-    made = mutants(world, [LAMPS, NOTE, SUBMIT], 3)
+    made = mutants(Target(world, 30), [LAMPS, NOTE, SUBMIT], 3, inexact=False)
     assert [one.what for one in made] == ["call 1, order", "call 2, note", "call 3, submit"]

@@ -14,9 +14,9 @@ from envsynth.models import Candidate, Finding
 from envsynth.runtime.contract import JSON
 from envsynth.runtime.worlds.authority import Connection
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
-from envsynth.validators.world_adversary.target import LADDER, Call, Target
 from envsynth.validators.world_adversary.ties import with_ties_broken
 from envsynth.validators.worlds.opened import Opened, task_of
+from envsynth.validators.worlds.target import LADDER, Call, Target
 
 _CONTEXT = 40
 """Characters shown before what differs."""

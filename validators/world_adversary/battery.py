@@ -8,7 +8,7 @@ from importlib import resources
 from itertools import chain, cycle, islice
 
 from envsynth.models import Tool
-from envsynth.validators.world_adversary.target import LADDER, Call, Target, misfits, with_text
+from envsynth.validators.worlds.target import LADDER, Call, Target, misfits, with_text
 
 MAX_CALLS = 300
 """Of one attack; more of the same shows nothing new."""

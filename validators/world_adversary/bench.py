@@ -12,8 +12,8 @@ from envsynth.runtime.contract import JSON, ToolResult
 from envsynth.runtime.worlds.authority import open_database
 from envsynth.runtime.worlds.episode import Transcript, WorldEpisode, WorldSnapshot
 from envsynth.validators.world_adversary.hidden_rows import STEPS, HiddenRow, altered
-from envsynth.validators.world_adversary.target import Call
 from envsynth.validators.worlds.opened import Opened, task_of
+from envsynth.validators.worlds.target import Call
 
 _MANY = 12
 """Values of one column that are kept as secrets."""

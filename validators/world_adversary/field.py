@@ -10,9 +10,9 @@ from envsynth.models import World
 from envsynth.runtime.contract import JSON, Grade, ToolResult
 from envsynth.runtime.worlds.episode import Transcript, WorldEpisode, WorldSnapshot, WorldTask
 from envsynth.validators.world_adversary.battery import Attack
-from envsynth.validators.world_adversary.target import Call
 from envsynth.validators.worlds.hidden_values import hidden_values
 from envsynth.validators.worlds.opened import effective_calls, reads_trace
+from envsynth.validators.worlds.target import Call
 
 
 class Played(NamedTuple):

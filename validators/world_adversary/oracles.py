@@ -20,10 +20,10 @@ from envsynth.runtime.worlds.authority import Connection
 from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.validators.world_adversary.bench import Bench, Moment, Shown
 from envsynth.validators.world_adversary.hidden_rows import STEPS, HiddenRow, hidden_rows
-from envsynth.validators.world_adversary.target import Call, Target
 from envsynth.validators.world_static.program import Storage
 from envsynth.validators.world_static.statements import prepare, statements
 from envsynth.validators.worlds.opened import Opened
+from envsynth.validators.worlds.target import Call, Target
 
 MOST_TOLD = 4
 """Hidden rows that still matter and that one paid call may tell."""

@@ -18,8 +18,8 @@ from envsynth.models.world import Parameter
 from envsynth.runtime.contract import JSON
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 from envsynth.runtime.worlds.sqltext import Token, tokens
-from envsynth.validators.world_adversary.target import Call, lies_within
 from envsynth.validators.worlds.opened import Opened
+from envsynth.validators.worlds.target import Call, lies_within
 
 MAX_TRIES = 1_500
 """Calls of one tool in each of two states: the untouched world, and after what was found for the others."""

@@ -15,10 +15,10 @@ from envsynth.validators.world_adversary.backwards import order_findings
 from envsynth.validators.world_adversary.battery import Attack, battery
 from envsynth.validators.world_adversary.field import Field, Played
 from envsynth.validators.world_adversary.oracles import oracle_findings
-from envsynth.validators.world_adversary.target import Call, Target
 from envsynth.validators.world_adversary.usable import usable_findings
 from envsynth.validators.worlds.opened import opened, task_of
 from envsynth.validators.worlds.plays import panel_plays
+from envsynth.validators.worlds.target import Call, Target
 
 __all__ = ["WorldAdversary"]
 

@@ -1,4 +1,4 @@
-"""Trajectories one step away from a reference: a write left out, made twice, or made with another argument."""
+"""Trajectories one step away from a reference: a write left out, made twice, refused, taken back, or made otherwise."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from envsynth.models import Tool, ToolKind, World
 from envsynth.models.world import Parameter
 from envsynth.validators.worlds.replayer import Call
+from envsynth.validators.worlds.target import Target
 
 _LOOKS = (ToolKind.READ, ToolKind.THINK)
 MAX_VALUES = 4
@@ -22,24 +23,30 @@ class Mutant(NamedTuple):
     """One wrong way, unless it is proved to end as the reference does."""
 
     kind: str
-    """`left_out`, `twice` or `other_value`."""
+    """`left_out`, `twice`, `other_value`; `refused`, `other_tool`, `undone` or `extra`."""
     what: str
     """For people."""
     calls: tuple[Call, ...]
 
 
-def mutants(world: World, reference: Sequence[Call], limit: int) -> list[Mutant]:
+def mutants(target: Target, reference: Sequence[Call], limit: int, *, inexact: bool) -> list[Mutant]:
     """At most `limit` mutants, taken in turn from all writes, so that none goes untried.
 
     Args:
-        world: its rows give the other values.
+        target: its world gives the other values and tools.
         reference: what is changed.
         limit: of their number.
+        inexact: whether something else than the exact difference of states decides. Then it is also tried to be
+            refused, to do it by another tool, to take it back, and to do more; where a difference decides, what these
+            change is told by its other kinds.
     """
-    tools = {tool.name: tool for tool in world.tools}
-    values = _Values(world)
+    tools = {tool.name: tool for tool in target.world.tools}
+    values = _Values(target.world)
     writes = [place for place, (name, _) in enumerate(reference) if name in tools and tools[name].kind not in _LOOKS]
     each = [list(_of_write(reference, place, tools[reference[place][0]], values)) for place in writes]
+    if inexact:
+        each += [list(_otherwise(target, reference, place)) for place in writes]
+        each.append(list(_more(target, reference)))
     return [one for turn in zip_longest(*each) for one in turn if one is not None][:limit]
 
 
@@ -59,6 +66,36 @@ def _of_write(reference: Sequence[Call], place: int, tool: Tool, values: _Values
     yield from others
     if tool.kind != "submit":
         yield Mutant("twice", where, (*before, (name, arguments), (name, arguments), *after))
+
+
+def _otherwise(target: Target, reference: Sequence[Call], place: int) -> Iterator[Mutant]:
+    """One write refused, made by another tool that takes the same arguments, or followed by that one."""
+    before, (name, arguments), after = reference[:place], reference[place], reference[place + 1 :]
+    if name in {tool.name for tool in target.tools("submit")}:
+        return
+    where = f"call {place + 1}, {name}"
+    yield Mutant("refused", where, (*before, (name, {**arguments, "no_such_argument": 1}), *after))
+    end = _before_handing_in(target, reference)
+    for tool in target.tools("write"):
+        known = {one.name for one in tool.parameters}
+        needed = {one.name for one in tool.parameters if one.required}
+        if tool.name != name and known & arguments.keys() and needed <= arguments.keys():
+            other = (tool.name, {key: value for key, value in arguments.items() if key in known})
+            yield Mutant("other_tool", f"{where}: {tool.name} instead", (*before, other, *after))
+            yield Mutant("undone", f"{where}: {tool.name} later", (*reference[:end], other, *reference[end:]))
+
+
+def _more(target: Target, reference: Sequence[Call]) -> Iterator[Mutant]:
+    """One more write that nobody asked for."""
+    end = _before_handing_in(target, reference)
+    for tool in target.tools("write"):
+        for call in target.calls(tool):
+            yield Mutant("extra", f"{call[0]} {call[1]} as well", (*reference[:end], call, *reference[end:]))
+
+
+def _before_handing_in(target: Target, reference: Sequence[Call]) -> int:
+    submits = {tool.name for tool in target.tools("submit")}
+    return len(reference) - (1 if reference and reference[-1][0] in submits else 0)
 
 
 class _Values:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from envsynth.judging import verdict_of
 from envsynth.models import Candidate, Finding, Source, Strength, Verdict, VerdictStatus
 from envsynth.protocols import Context
-from envsynth.runtime.worlds.checks import diff_fault
+from envsynth.runtime.worlds.checks import diff_fault, forgiven
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldTask
 from envsynth.runtime.worlds.grading import Ending, WorldDatabase
 from envsynth.runtime.worlds.image import key_columns
@@ -20,8 +20,9 @@ from envsynth.timing import Stopwatch
 from envsynth.validators.world_mutation.mutants import Mutant, mutants
 from envsynth.validators.worlds.opened import opened, task_of
 from envsynth.validators.worlds.replayer import Call
+from envsynth.validators.worlds.target import Target
 
-MAX_MUTANTS = 60
+MAX_MUTANTS = 80
 """Played of one candidate; spread over its writes."""
 _RIGHT = ("reference", "alternative")
 
@@ -42,7 +43,7 @@ class WorldMutation:
     """
 
     name = "world_mutation"
-    version = "1"
+    version = "2"
     order = 44
     environment = "world"
 
@@ -59,7 +60,9 @@ class WorldMutation:
             tuple((call.tool, call.arguments) for call in line.calls)
             for line in candidate.panel if line.label.partition(":")[0] in _RIGHT
         ]  # fmt: skip
-        chosen = mutants(open_.world, right[0], MAX_MUTANTS)
+        target = Target(open_.world, candidate.budget.turns)
+        inexact = all(check.kind != "diff" for check in candidate.verifier.checks)
+        chosen = mutants(target, right[0], MAX_MUTANTS, inexact=inexact)
         if not chosen:
             finding = Finding(rule="no_mutants", message="the reference changes nothing and hands nothing in")
             return verdict_of(self, VerdictStatus.SKIP, [finding], watch, strength=Strength(mutants=0, killed=0))
@@ -161,7 +164,8 @@ def _expected(
                 ],
                 "removed": [_gone(row, key_columns(known[name])) for row in diff.removed],
             }
-            for name, diff in changes.items() if not known[name]["tolerated"]
+            for name, diff in ((name, forgiven(known[name], diff)) for name, diff in changes.items())
+            if not known[name]["tolerated"]
         },
     }  # fmt: skip
 

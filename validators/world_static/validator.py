@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -62,23 +63,44 @@ class WorldStatic:
             finding = Finding(rule="world_invalid", message=str(exc))
             return verdict_of(self, VerdictStatus.FAIL, [finding], watch)
         world = open_.world
-        prepared = _prepared(open_)
+        program = _of_program(open_)
         fatal = [
-            *(finding for one in prepared for finding in _of_statement(*one, open_)),
-            *_of_orders(prepared, open_),
-            *_of_references(prepared, open_),
-            *schema_findings(world),
+            *program.findings,
             *text_findings(candidate, world),
             *copy_findings(candidate, world),
-            *private_findings(candidate, world, context.blobs.get(candidate.world.world)),
+            *private_findings(candidate, world, open_.content),
             *verifier_findings(candidate, open_),
         ]
         evidence = {
             "tables": len(world.tables), "rows": sum(map(len, world.rows.values())), "tools": len(world.tools),
-            "statements": len(prepared), "image_bytes": len(open_.model.image),
+            "statements": program.statements, "image_bytes": len(open_.model.image),
         }  # fmt: skip
         status = VerdictStatus.FAIL if fatal else VerdictStatus.PASS
         return verdict_of(self, status, [*fatal, *_noted(world)], watch, evidence=evidence)
+
+
+class _Program(NamedTuple):
+    """What was found in a world's own SQL and schemas, whatever its tasks are."""
+
+    findings: tuple[Finding, ...]
+    statements: int
+
+
+_latest: list[tuple[Opened, _Program]] = []
+"""Of the world that was asked for last: its tasks follow each other."""
+
+
+def _of_program(open_: Opened) -> _Program:
+    if not _latest or _latest[0][0] is not open_:
+        prepared = _prepared(open_)
+        findings = (
+            *(finding for one in prepared for finding in _of_statement(*one, open_)),
+            *_of_orders(prepared, open_),
+            *_of_references(prepared, open_),
+            *schema_findings(open_.world),
+        )
+        _latest[:] = [(open_, _Program(findings, len(prepared)))]
+    return _latest[0][1]
 
 
 def _prepared(open_: Opened) -> list[tuple[Statement, Prepared]]:

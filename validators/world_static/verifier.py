@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pydantic import JsonValue
 
 from envsynth.errors import SandboxError
-from envsynth.models import Candidate, Check, Finding, Table, TableChange, World
+from envsynth.models import Candidate, ChangedRow, Check, Finding, Table, TableChange, World
 from envsynth.models.world import Column, ColumnRole, ColumnType
-from envsynth.runtime.worlds.checks import diff_fault
+from envsynth.runtime.worlds.checks import diff_fault, equal
 from envsynth.runtime.worlds.grading import Ending, WorldDatabase
 from envsynth.validators.worlds.opened import Opened
 
@@ -121,10 +121,23 @@ def _faults_of_table(table: Table, change: TableChange, world: World) -> Iterato
         if not changed.values:
             yield f"the row {changed.key} is expected to change in no column"
         yield from _faults_of_key(table, changed.key, keys)
+        yield from _faults_of_tolerance(table, changed, world)
     for gone in change.removed:
         yield from _faults_of_removal(table, gone, keys, world)
     if not table.key and change.changed:
         yield "it has no key: rows are removed and added, and none has a name"
+
+
+def _faults_of_tolerance(table: Table, changed: ChangedRow, world: World) -> Iterator[str]:
+    """A change that a tolerance forgives is none, and cannot be asked for."""
+    names = [column.name for column in table.columns]
+    for row in world.rows.get(table.name, ()):
+        before = dict(zip(names, row, strict=True))
+        if [str(before[name]) for name in table.key] == [str(part) for part in changed.key]:
+            for column in table.columns:
+                value = changed.values.get(column.name)
+                if column.tolerance and value is not None and equal(before[column.name], value, column.tolerance):
+                    yield f"{column.name} is expected to change by no more than its tolerance: leave it out"
 
 
 def _faults_of_removal(

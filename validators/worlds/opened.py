@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from typing import NamedTuple
 
 from envsynth.models import Candidate, World
@@ -11,7 +10,7 @@ from envsynth.models.base import canonical_json
 from envsynth.protocols import Context
 from envsynth.runtime.contract import JSON
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
-from envsynth.runtime.worlds.sqltext import tokens
+from envsynth.runtime.worlds.sqltext import names_in
 
 
 class Opened(NamedTuple):
@@ -19,6 +18,16 @@ class Opened(NamedTuple):
 
     world: World
     model: WorldModel
+    content: bytes
+    """Its blob."""
+    text: str
+    """What an episode reads of it, as JSON."""
+
+
+_KEPT = 16
+"""Worlds that a process keeps; tasks of one world follow each other."""
+_known: dict[str, Opened] = {}
+"""By digest of the blob, those used last at the end."""
 
 
 def opened(candidate: Candidate, context: Context) -> Opened:
@@ -28,13 +37,18 @@ def opened(candidate: Candidate, context: Context) -> Opened:
         KeyError: its blob is gone.
         ValueError: the blob is no world, or its tables cannot be made.
     """
-    return _opened(context.blobs.get(candidate.world.world))
+    digest = candidate.world.world
+    found = _known.pop(digest, None) or _open(context.blobs.get(digest))
+    _known[digest] = found
+    if len(_known) > _KEPT:
+        del _known[next(iter(_known))]
+    return found
 
 
-@lru_cache(maxsize=16)
-def _opened(content: bytes) -> Opened:
+def _open(content: bytes) -> Opened:
     world = World.from_json(content)
-    return Opened(world, WorldModel(world.document()))
+    document = world.document()
+    return Opened(world, WorldModel(document), content, canonical_json(document))
 
 
 def task_document(candidate: Candidate) -> JSON:
@@ -55,7 +69,7 @@ def task_of(candidate: Candidate, model: WorldModel) -> WorldTask:
 
 def reads_trace(sql: str) -> bool:
     """Whether a query may depend on what was done on the way, and not only on where that led."""
-    return any(piece.text.strip('"`[]').upper() == "TRACE" for piece in tokens(sql) if piece.kind != "string")
+    return "TRACE" in names_in(sql)
 
 
 def effective_calls(world: World, episode: WorldEpisode) -> tuple[str, ...]:

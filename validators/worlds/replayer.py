@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from envsynth.errors import EnvsynthError, SandboxError, boundary
@@ -103,11 +104,17 @@ def answer(line: str) -> str:
     request = json.loads(line)
     try:
         with boundary(SandboxError, "the panel cannot be played"):
-            task = WorldTask(request["task"], WorldModel(json.loads(request["world"])), task_id=request["id"])
+            task = WorldTask(request["task"], _model(request["world"]), task_id=request["id"])
             played = replay_all(task, request["panel"], exact=request["exact"])
     except EnvsynthError as error:
         return json.dumps({"error": str(error)})
     return json.dumps({"played": played, "cpu_s": time.process_time() - began})
+
+
+@lru_cache(maxsize=2)
+def _model(world: str) -> WorldModel:
+    """Made once for the tasks of one world, which follow each other."""
+    return WorldModel(json.loads(world))
 
 
 def main() -> None:

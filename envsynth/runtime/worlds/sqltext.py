@@ -31,6 +31,12 @@ class Token(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
+def names_in(sql: str) -> frozenset[str]:
+    """Every word of a statement that could name a table or a column, in upper case."""
+    return frozenset(piece.text.strip('"`[]').upper() for piece in tokens(sql) if piece.kind in ("word", "quoted"))
+
+
+@lru_cache(maxsize=4096)
 def tokens(sql: str) -> tuple[Token, ...]:
     """The pieces of a statement, in order."""
     found: list[Token] = []
