@@ -49,6 +49,14 @@ class Bandit:
     """Minor units that a success earns."""
     lead: int
     """What the arm with the highest claim falls short of the best by, at least, in twentieths."""
+    lots: tuple[int, ...]
+    """All arms in an order by lot, which nobody is shown: policies that have to put one arm before another do so by it.
+    A draw stands where they do well, so that by number it would stand more often where the first arms are good."""
+
+    @property
+    def best(self) -> int:
+        """The arm with the highest rate; of equals the first by lot."""
+        return max(self.lots, key=self.rates.__getitem__)
 
     @property
     def praised(self) -> int:
@@ -57,12 +65,12 @@ class Bandit:
 
     @property
     def others(self) -> tuple[int, ...]:
-        """The arms that are not praised."""
-        return tuple(arm for arm in range(len(self.rates)) if arm != self.praised)
+        """The arms that are not praised, by lot."""
+        return tuple(arm for arm in self.lots if arm != self.praised)
 
     @property
     def open_rates(self) -> tuple[int, ...]:
-        """Rates of the arms that are not praised."""
+        """Rates of the arms that are not praised, by lot."""
         return tuple(self.rates[arm] for arm in self.others)
 
 
@@ -84,7 +92,7 @@ class BanditFamily(Family[Bandit, Pulls]):
     """
 
     name: ClassVar[str] = "bandit"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     title: ClassVar[str] = "Bernoulli bandit with a fixed number of pulls"
     kin: ClassVar[str] = "search"
     band: ClassVar[tuple[float, float]] = (0.15, 0.9)
@@ -104,7 +112,8 @@ class BanditFamily(Family[Bandit, Pulls]):
             if best <= size.lead:
                 continue
             rates[praised] = rng.randint(1, best - size.lead)
-            drawn = Bandit(tuple(rates), claims, size.pulls, unit * rng.randint(2, 9), size.lead)
+            lots = tuple(rng.sample(range(size.arms), size.arms))
+            drawn = Bandit(tuple(rates), claims, size.pulls, unit * rng.randint(2, 9), size.lead, lots)
             expected = self.expected(drawn)
             gain = expected["bayes"] - expected["default"]
             unlooked = drawn.pay * size.pulls * sum(drawn.open_rates) / len(drawn.others) / _STEP
@@ -146,9 +155,8 @@ class BanditFamily(Family[Bandit, Pulls]):
 
     def policies(self, parameters: Bandit, presentation: Presentation) -> Mapping[str, Policy]:
         """The oracle pulls the best arm; the default the praised one, with every other pull spread evenly."""
-        best = _highest(parameters.rates)
         found = {
-            "oracle": _sequence([best] * parameters.pulls, presentation),
+            "oracle": _sequence([parameters.best] * parameters.pulls, presentation),
             "default": _sequence(_default_arms(parameters), presentation),
         }
         if presentation is Presentation.HIDDEN:
@@ -160,7 +168,7 @@ class BanditFamily(Family[Bandit, Pulls]):
 
         `constant` stays with one of those, by lot, and `not_praised` takes them in turn.
         """
-        arms, others, pulls = range(len(parameters.rates)), parameters.others, parameters.pulls
+        arms, others, pulls = parameters.lots, parameters.others, parameters.pulls
         return {
             "greedy": _sequence([parameters.praised] * pulls, presentation),
             "constant": _sequence([rng.choice(others)] * pulls, presentation),
@@ -170,8 +178,7 @@ class BanditFamily(Family[Bandit, Pulls]):
 
     def solved(self, parameters: Bandit, tape: Pulls) -> float:
         """Successes of the best arm's first pulls."""
-        best = _highest(parameters.rates)
-        return parameters.pay * sum(tape.successes[best])
+        return parameters.pay * sum(tape.successes[parameters.best])
 
     def expected(self, parameters: Bandit) -> Mapping[str, float]:
         """Given the rates; so `bayes` is not what its player expects, but what the rates let it have."""
@@ -276,8 +283,8 @@ def _tools(parameters: Bandit, presentation: Presentation) -> tuple[Tool, ...]:
 
 
 def _default_arms(parameters: Bandit) -> list[int]:
-    praised = parameters.praised
-    return [praised if k % 2 == 0 else (k // 2) % len(parameters.rates) for k in range(parameters.pulls)]
+    praised, lots = parameters.praised, parameters.lots
+    return [praised if k % 2 == 0 else lots[(k // 2) % len(lots)] for k in range(parameters.pulls)]
 
 
 def _sequence(arms: list[int], presentation: Presentation) -> Policy:

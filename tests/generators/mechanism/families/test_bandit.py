@@ -1,6 +1,8 @@
 """The bandit's solver against enumeration of policies and tapes."""
 
-from itertools import product
+from collections import Counter
+from dataclasses import replace
+from itertools import permutations, product
 from math import factorial
 from random import Random
 from statistics import fmean
@@ -9,6 +11,8 @@ from typing import Any
 import pytest
 
 from envsynth.generators.mechanism.contract import LEVELS, Presentation
+from envsynth.generators.mechanism.draw import draw, find
+from envsynth.generators.mechanism.dress import skins_of
 from envsynth.generators.mechanism.families.bandit import (
     Bandit,
     BanditFamily,
@@ -18,7 +22,7 @@ from envsynth.generators.mechanism.families.bandit import (
 )
 
 FAMILY = BanditFamily()
-SMALL = Bandit(rates=(15, 4, 5), claims=(6, 14, 9), pulls=3, pay=30, lead=9)
+SMALL = Bandit(rates=(15, 4, 5), claims=(6, 14, 9), pulls=3, pay=30, lead=9, lots=(2, 0, 1))
 
 
 class Arms:
@@ -122,6 +126,7 @@ def test_hindsight_is_the_best_of_all_sequences() -> None:
 def test_draws_mislead_and_do_not_depend_on_the_unit(level: int) -> None:
     one, dear = FAMILY.sample(level, Random(level), 1), FAMILY.sample(level, Random(level), 250)
     assert (dear.rates, dear.claims, dear.pulls, dear.pay) == (one.rates, one.claims, one.pulls, 250 * one.pay)
+    assert dear.lots == one.lots
     assert len(one.others) >= 3
     assert max(one.rates) - one.rates[one.praised] >= one.lead
     low, high = FAMILY.band
@@ -148,7 +153,7 @@ def test_knowing_the_law_without_looking_is_not_enough(level: int) -> None:
 
 
 def test_rates_that_are_not_praised_follow_the_stated_law() -> None:
-    rates = [rate for one in draws(5, 60) for rate in one.open_rates]
+    rates = [rate for one in draws(5, 110) for rate in one.open_rates]
     assert fmean(rates) == pytest.approx(10, abs=1.6)
     quarters = [sum(low <= rate < low + 5 for rate in rates) / len(rates) for low in (1, 6, 11)]
     assert quarters == [pytest.approx(5 / 19, abs=0.1)] * 3
@@ -161,3 +166,52 @@ def test_levels_leave_the_uninformed_further_behind() -> None:
         )
 
     assert share(1) > share(3) > share(5)
+
+
+def renumbered(bandit: Bandit, order: tuple[int, ...]) -> Bandit:
+    """The same arms, the one that was `order[k]` being the k-th now."""
+    return replace(
+        bandit,
+        rates=tuple(bandit.rates[arm] for arm in order),
+        claims=tuple(bandit.claims[arm] for arm in order),
+        lots=tuple(order.index(arm) for arm in bandit.lots),
+    )
+
+
+def test_no_policy_cares_which_number_an_arm_has() -> None:
+    # The two best arms are equal, so that ties have to be broken by something.
+    one = Bandit(rates=(16, 5, 16, 11), claims=(7, 18, 9, 12), pulls=7, pay=1, lead=9, lots=(2, 3, 1, 0))
+    tape = FAMILY.tape(one, Random(3))
+
+    def played(bandit: Bandit, rows: Pulls) -> dict[str, float]:
+        wins = {"solved": FAMILY.solved(bandit, rows), **FAMILY.expected(bandit)}
+        for policies in (
+            FAMILY.policies(bandit, Presentation.HIDDEN),
+            FAMILY.attacks(bandit, Presentation.HIDDEN, Random(2)),
+        ):
+            for name, policy in policies.items():
+                arms = Arms(rows)
+                policy(arms)
+                wins[f"{name} plays"] = arms.wins
+        return wins
+
+    before = played(one, tape)
+    assert len({*before.values()}) > 3
+    for order in permutations(range(4)):
+        rows = Pulls(tuple(tape.successes[arm] for arm in order))
+        assert played(renumbered(one, order), rows) == pytest.approx(before)
+
+
+@pytest.mark.slow
+def test_the_best_arm_stands_anywhere_in_the_draws_that_stand() -> None:
+    skin = skins_of("bandit")["trawler"]
+    where: Counter[int] = Counter()
+    for number in range(150):
+        seed = f"where/{number}"
+        found = find(FAMILY, skin, 5, seed)
+        if found:
+            one = draw(FAMILY, skin, 5, seed, found).parameters
+            where[sorted(one.others).index(one.best)] += 1
+    even = where.total() / 5
+    assert where.total() > 100
+    assert all(0.5 * even < where[place] < 1.55 * even for place in range(5)), where
