@@ -122,8 +122,9 @@ class _Build:
         for lead, plan in pending:
             units.append(self._unit(lead, plan, threads_each(self.config.jobs, left)))
             left -= plan.environment == "workspace"
+        groups = [f"{plan.source.uri} {lead.group}" if lead.group else "" for lead, plan in pending]
         if units:
-            for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units):
+            for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units, groups):
                 self._take(catalog, number, Unit.from_json(unit), result)
 
     def _pending(self, catalog: Catalog, number: int, plan: Planned) -> list[Lead]:

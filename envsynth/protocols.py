@@ -219,8 +219,16 @@ class Exporter(Protocol):
 class Executor(Protocol):
     """Runs work units, in any order."""
 
-    def map(self, work: Callable[[str], str], units: Sequence[str]) -> Iterator[tuple[str, str | BaseException]]:
-        """Yield (unit, result or the exception) as each ends; units and results are JSON texts."""
+    def map(
+        self, work: Callable[[str], str], units: Sequence[str], groups: Sequence[str] = ()
+    ) -> Iterator[tuple[str, str | BaseException]]:
+        """Yield (unit, result or the exception) as each ends; units and results are JSON texts.
+
+        Args:
+            work: done with each unit.
+            units: in the order in which they should begin.
+            groups: of each unit; neighbours with an equal one that is not empty are best done in one place.
+        """
 
 
 __all__ = [

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from multiprocessing.connection import wait
 
 from envsynth.errors import EnvsynthError
 from envsynth.executors._worker import Work, Worker, WorkerDied
 
 Result = tuple[str, str | EnvsynthError]
+Parcel = deque[str]
+"""Units that are best done by one worker."""
 
 
 class LocalExecutor:
@@ -21,8 +25,14 @@ class LocalExecutor:
     def __init__(self, jobs: int) -> None:
         self.jobs = max(1, jobs)
 
-    def map(self, work: Work, units: Sequence[str]) -> Iterator[Result]:
+    def map(self, work: Work, units: Sequence[str], groups: Sequence[str] = ()) -> Iterator[Result]:
         """Yield (unit, result or error) as each ends.
+
+        Args:
+            work: done with each unit.
+            units: in the order in which they begin.
+            groups: of each unit; neighbours with an equal one that is not empty go to one worker, as long as others
+                have enough to do.
 
         Raises:
             Exception: what `work` itself raises beyond EnvsynthError is a defect and passes unchanged.
@@ -31,23 +41,38 @@ class LocalExecutor:
             for unit in units:
                 yield unit, _call(work, unit)
             return
-        crew = _Crew(work, units, self.jobs)
+        crew = _Crew(work, _parcels(units, groups), self.jobs)
         yield from crew.run()
         for unit in crew.lost:
-            alone = _Crew(work, [unit], 1)
+            alone = _Crew(work, [deque([unit])], 1)
             yield from alone.run()
             if alone.lost:
                 yield unit, _died()
 
 
+def _parcels(units: Sequence[str], groups: Sequence[str]) -> list[Parcel]:
+    """Units in order; those of one group together."""
+    found: list[Parcel] = []
+    last = ""
+    for unit, group in zip_longest(units, groups, fillvalue=""):
+        if group and group == last:
+            found[-1].append(unit)
+        else:
+            found.append(deque([unit]))
+        last = group
+    return found
+
+
 class _Crew:
     """Workers that share a list of units."""
 
-    def __init__(self, work: Work, units: Sequence[str], size: int) -> None:
+    def __init__(self, work: Work, parcels: Iterable[Parcel], size: int) -> None:
         self.lost: list[str] = []
         """Units whose worker died."""
         self._work = work
-        self._queue = list(reversed(units))
+        self._waiting = deque(parcels)
+        self._open: dict[Worker, Parcel] = {}
+        """What workers have begun, and may not have finished."""
         self._size = size
         self._idle: list[Worker] = []
         self._busy: list[Worker] = []
@@ -72,18 +97,25 @@ class _Crew:
 
     def _hand_out(self) -> bool:
         """Keep everyone busy; whether anyone is."""
-        while self._queue and len(self._busy) < self._size:
+        while len(self._busy) < self._size and (self._waiting or any(self._open.values())):
             worker = self._idle.pop() if self._idle else Worker()
             self._busy.append(worker)
+            parcel = self._parcel(worker)
             try:
-                worker.give(self._work, self._queue[-1])
+                worker.give(self._work, parcel[0])
             except WorkerDied:
                 self._move(worker, self._gone)
                 if worker.unit:  # it died after its last unit, and so not of this one
                     continue
-                self.lost.append(self._queue[-1])
-            self._queue.pop()
+                self.lost.append(parcel[0])
+            parcel.popleft()
         return bool(self._busy)
+
+    def _parcel(self, worker: Worker) -> Parcel:
+        """What a worker goes on with: its own, else the next, else what another one has most left of."""
+        if not self._open.get(worker):
+            self._open[worker] = self._waiting.popleft() if self._waiting else max(self._open.values(), key=len)
+        return self._open[worker]
 
     def _move(self, worker: Worker, where: list[Worker]) -> None:
         self._busy.remove(worker)

@@ -32,11 +32,13 @@ class Lead(Model):
     """Position in the source's plan."""
     settings: str = ""
     """Digest of the generator's settings, so that other options mean other work."""
+    group: str = ""
+    """Equal for leads of one source that share what is costly to make, such as a company; one worker takes them."""
 
     @property
     def key(self) -> str:
-        """Content key: same key, same work. The position and the title are not part of it."""
-        return digest_of(self.model_dump(mode="json", exclude={"index", "title", "revision", "name"}))
+        """Content key: same key, same work. Position, title and group are not part of it."""
+        return digest_of(self.model_dump(mode="json", exclude={"index", "title", "revision", "name", "group"}))
 
 
 class Provenance(Model):

@@ -63,7 +63,7 @@ class Business:
                 name=scenario.industry.industry.replace("_", "-"), revision=version[:12], strategy=process,
                 ref=f"{place}{number:03d}-{task:02d}-l{level}-v{vagueness}",
                 title=f"{scenario.industry.title}, {country(place).name}: {process.replace('_', ' ')}, level {level}",
-                seed=seed, index=index, settings=version,
+                seed=seed, index=index, settings=version, group=f"{place}{number}",
             )  # fmt: skip
 
     def develop(self, lead: Lead, source: Source, context: Context) -> Candidate | Dropped:

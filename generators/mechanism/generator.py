@@ -68,7 +68,7 @@ class Mechanism:
                     name=source.location.replace("_", "-"), revision=found.version, strategy=presentation.value,
                     ref=f"l{level}-{number:05d}-{skin}", title=f"{found.title}, level {level}, as {skin}",
                     seed=source.options.seed, index=index,
-                    settings=digest_of([found.version, *_skin_document(told[skin])]),
+                    settings=digest_of([found.version, *_skin_document(told[skin])]), group=f"{level}-{number}",
                 )  # fmt: skip
                 index += 1
 
