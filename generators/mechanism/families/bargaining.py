@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from random import Random
+from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
 
 from envsynth.generators.mechanism.contract import Fact, Family, Grid, Look, Player, Policy, Presentation
@@ -37,8 +40,14 @@ _SIZES = {
     4: _Size(3, 11, 4, 3),
     5: _Size(4, 13, 4, 4),
 }
-_TIGHT = {1: (0.4, 0.75), 2: (0.35, 0.7), 3: (0.3, 0.65), 4: (0.25, 0.6), 5: (0.2, 0.55)}
-"""Where a draw's default must lie in expectation, by level."""
+_TIGHT = {1: (0.36, 0.55), 2: (0.33, 0.5), 3: (0.3, 0.46), 4: (0.26, 0.4), 5: (0.2, 0.34)}
+"""Where a draw's default must lie in expectation, on average over what may be true, by level."""
+_EVERY = (0.15, 0.8)
+"""Where it must lie whatever is true."""
+_TRUTHS = 81
+"""Sets of curves that a draw is tried on: all there may be, or so many by lot."""
+_CLAIMED = (30, 95)
+"""How much of the way from its opening bid to the lowest of its possible limits a buyer claims, in percent."""
 _BOWS = (0.25, 0.5, 1.0, 2.0)
 """Exponents of time-dependent concession: below 1 late (Boulware), above 1 early (Faratin et al. 1998)."""
 
@@ -51,7 +60,7 @@ class Bargaining:
     kinds: tuple[int, ...]
     """Which of its possible curves each buyer has."""
     claims: tuple[int, ...]
-    """The limit that each says it has."""
+    """The limit that each says it has; below all that are listed, so that it suits each of them alike."""
     unit: int
 
 
@@ -65,12 +74,13 @@ class Breaks:
 class BargainingFamily(Family[Bargaining, Breaks]):
     """One-sided asks against coded opponents with hidden limit and manner, under breakdown risk and a common deadline.
 
-    `bayes` is exact: limit and manner of every buyer are independent and uniform over what is listed; what was said
-    and refused leaves a set of possible curves, and the programme runs over buyer, refusals, rounds left and that set.
+    Limit and manner of every buyer are drawn evenly from what is listed, independently, after all that is told,
+    claims among it. `bayes` is exact: the prior is that law; what was bid and refused leaves a set of possible curves,
+    and the programme runs over buyer, refusals, rounds left and that set.
     """
 
     name: ClassVar[str] = "bargaining"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Bargaining with conceding opponents before a deadline"
     kin: ClassVar[str] = "negotiation"
     band: ClassVar[tuple[float, float]] = (0.1, 0.9)
@@ -82,20 +92,9 @@ class BargainingFamily(Family[Bargaining, Breaks]):
     )
 
     def sample(self, level: int, rng: Random, unit: int) -> Bargaining:
-        """Drawn again until the default is worth beating and not hopeless."""
-        size = _SIZES[level]
-        while True:
-            terms = _draw_terms(size, rng)
-            kinds = tuple(rng.randrange(size.limits * size.styles) for _ in terms.buyers)
-            claims = []
-            for buyer, kind in zip(terms.buyers, kinds, strict=True):
-                limit = buyer.limits[kind // size.styles]
-                claims.append(buyer.opening + (limit - buyer.opening) * rng.randint(15, 70) // 100)
-            drawn = Bargaining(terms, kinds, tuple(claims), unit)
-            best = known_talks(terms, kinds)[0]
-            share = expected_gain(terms, kinds, _default(drawn)) / best if best > 0 else 0.0
-            if _TIGHT[level][0] <= share <= _TIGHT[level][1]:
-                return drawn
+        """All that is told is drawn first, and what is true evenly after it."""
+        terms, claims = draw_told(level, rng)
+        return Bargaining(terms, tuple(rng.randrange(len(curves)) for curves in terms.curves), claims, unit)
 
     def tape(self, parameters: Bargaining, rng: Random) -> Breaks:
         """One draw a buyer and refusal."""
@@ -236,6 +235,39 @@ class BargainingFamily(Family[Bargaining, Breaks]):
     def turns(self, parameters: Bargaining, presentation: Presentation) -> int:
         """Every round an ask and two looks."""
         return 5 if presentation is Presentation.WRITTEN else 3 * parameters.terms.rounds + 15
+
+
+def draw_told(level: int, rng: Random) -> tuple[Terms, tuple[int, ...]]:
+    """Terms and claims, drawn again until the default is worth beating and not hopeless, whatever is true."""
+    while True:
+        terms = _draw_terms(_SIZES[level], rng)
+        claims = tuple(
+            buyer.opening + (min(buyer.limits) - buyer.opening) * rng.randint(*_CLAIMED) // 100
+            for buyer in terms.buyers
+        )
+        if _is_fair(level, terms, claims, rng):
+            return terms, claims
+
+
+def _is_fair(level: int, terms: Terms, claims: tuple[int, ...], rng: Random) -> bool:
+    possible = [range(len(curves)) for curves in terms.curves]
+    if prod(map(len, possible)) <= _TRUTHS:
+        truths = list(product(*possible))
+    else:
+        truths = [tuple(map(rng.choice, possible)) for _ in range(_TRUTHS)]
+    shares = []
+    for kinds in truths:
+        share = default_share(Bargaining(terms, kinds, claims, 1))
+        if not _EVERY[0] <= share <= _EVERY[1]:
+            return False
+        shares.append(share)
+    return _TIGHT[level][0] <= fmean(shares) <= _TIGHT[level][1]
+
+
+def default_share(parameters: Bargaining) -> float:
+    """What the default expects of what the oracle does; 0 where nothing can be earned."""
+    best = known_talks(parameters.terms, parameters.kinds)[0]
+    return expected_gain(parameters.terms, parameters.kinds, _default(parameters)) / best if best > 0 else 0.0
 
 
 def _draw_terms(size: _Size, rng: Random) -> Terms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -23,7 +24,13 @@ from envsynth.generators.mechanism.families._bargaining_solver import (
     known_talks,
     unknown_talks,
 )
-from envsynth.generators.mechanism.families.bargaining import Bargaining, BargainingFamily, Breaks
+from envsynth.generators.mechanism.families.bargaining import (
+    Bargaining,
+    BargainingFamily,
+    Breaks,
+    default_share,
+    draw_told,
+)
 
 FAMILY = BargainingFamily()
 SOME_LEVELS = [1, 2, *(pytest.param(level, marks=pytest.mark.slow) for level in LEVELS[2:])]
@@ -196,15 +203,61 @@ def test_price_out_of_bounds_is_refused(neutral_stage: Any) -> None:
 def test_draws_do_not_depend_on_the_unit(level: int) -> None:
     one, dear = FAMILY.sample(level, Random(level), 1), FAMILY.sample(level, Random(level), 250)
     assert dear == replace(one, unit=250)
-    expected = FAMILY.expected(one)
-    assert FAMILY.band[0] < expected["default"] / expected["oracle"] < FAMILY.band[1]
-    assert expected["default"] < expected["bayes"] <= expected["oracle"] + 1e-9
+    assert FAMILY.band[0] < default_share(one) < FAMILY.band[1]
+
+
+def truths(drawn: Bargaining, rng: Random, count: int) -> list[Bargaining]:
+    """The same told, with other limits and manners."""
+    return [
+        replace(drawn, kinds=tuple(rng.randrange(len(curves)) for curves in drawn.terms.curves)) for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("level", SOME_LEVELS)
+def test_the_default_is_misled_whatever_is_true(level: int) -> None:
+    for case in truths(FAMILY.sample(level, Random(30 + level), 1), Random(level), 6):
+        expected = FAMILY.expected(case)
+        assert expected["idle"] < expected["default"] < expected["bayes"] <= expected["oracle"] + 1e-9
+        assert FAMILY.band[0] < expected["default"] / expected["oracle"] < FAMILY.band[1]
+
+
+@pytest.mark.parametrize("level", SOME_LEVELS)
+def test_the_truth_is_drawn_evenly_after_all_that_is_told(level: int) -> None:
+    rng = Random(70 + level)
+    terms, claims = draw_told(level, rng)
+    drawn = FAMILY.sample(level, Random(70 + level), 1)
+    assert (drawn.terms, drawn.claims) == (terms, claims)
+    assert drawn.kinds == tuple(rng.randrange(len(buyer.limits) * len(terms.styles)) for buyer in terms.buyers)
+
+
+@pytest.mark.parametrize("level", SOME_LEVELS)
+def test_every_listed_limit_suits_the_claim(level: int) -> None:
+    drawn = FAMILY.sample(level, Random(90 + level), 1)
+    for buyer, claim in zip(drawn.terms.buyers, drawn.claims, strict=True):
+        assert buyer.opening < claim < min(buyer.limits)
+
+
+@pytest.mark.slow
+def test_limits_and_manners_are_even_over_draws_whatever_is_claimed() -> None:
+    limits: dict[bool, Counter[int]] = {False: Counter(), True: Counter()}
+    manners: Counter[int] = Counter()
+    for number in range(120):
+        drawn = FAMILY.sample(1, Random(5000 + number), 1)
+        for buyer, claim, kind in zip(drawn.terms.buyers, drawn.claims, drawn.kinds, strict=True):
+            limit, manner = divmod(kind, len(drawn.terms.styles))
+            way = (claim - buyer.opening) / (min(buyer.limits) - buyer.opening)
+            limits[way > 0.7][limit] += 1
+            manners[manner] += 1
+    for counts in (*limits.values(), manners):
+        even = counts.total() / (2 if counts is manners else 3)
+        assert all(0.65 * even < counts[place] < 1.35 * even for place in counts)
+        assert counts.total() > 60
 
 
 @pytest.mark.slow
 def test_levels_leave_the_default_further_behind() -> None:
     def share(level: int) -> float:
-        draws = [FAMILY.expected(FAMILY.sample(level, Random(50 * level + number), 1)) for number in range(5)]
-        return fmean(one["default"] / one["oracle"] for one in draws)
+        draws = [FAMILY.sample(level, Random(50 * level + number), 1) for number in range(4)]
+        return fmean(default_share(case) for one in draws for case in truths(one, Random(level), 20))
 
-    assert share(1) > share(5)
+    assert share(1) > share(3) > share(5)
