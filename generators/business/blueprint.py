@@ -216,7 +216,8 @@ class Industry(Model):
     title: str
     services: tuple[str, ...] = Field(min_length=4, max_length=7)
     without: tuple[Identifier, ...] = ()
-    """Tools of its services that it does without, so that an agent has at most 26; their goals are none of its own."""
+    """Tools of its services that it does without, so that a company has at most 26; goals that call them are none of
+    its own. Where somebody is on the line, there are two more to talk with."""
     company: tuple[str, ...] = Field(min_length=4)
     """Patterns of company names, with Faker's `{surname}` and `{city}`."""
     role: str

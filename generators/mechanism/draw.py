@@ -54,7 +54,7 @@ class Shown(NamedTuple):
 
 
 def find(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> int:
-    """Number of the first draw that is a fair problem when all is hidden; 0 where there is none.
+    """Number of the first draw that is fair when all is hidden; 0 where there is none.
 
     It depends on the arguments alone, and so is the same in every presentation.
 
@@ -67,7 +67,7 @@ def find(family: Family[Any, Any], skin: Skin, level: int, seed: str) -> int:
             tapes = []
         found = draw(family, skin, level, seed, number)
         if found.tape in tapes:
-            # Nothing random is left: a plan for known numbers.
+            # The labels alone would differ: so it is wherever tapes hold nothing random.
             continue
         if _is_fair(found, seed):
             return number

@@ -57,7 +57,7 @@ def copy_findings(candidate: Candidate, world: World) -> Iterator[Finding]:
     secrets = list(_secrets(world))
     if not secrets:
         return
-    # Where the problem is written out, or its parameters can be read, what they say of the rest is meant to be known.
+    # What the instruction writes out, or what tables reveal, is meant to be known there, and nowhere else.
     meant = {"written": "instruction", "revealed": "table "}.get(str(candidate.metadata.get("presentation", "")))
     places = [place for place in _places(candidate, world) if meant is None or not place.where.startswith(meant)]
     for secret in secrets:

@@ -89,7 +89,7 @@ def _of_programs(world: World, hidden: HiddenValues) -> Iterator[Finding]:
 
 
 def _hidden_keys(world: World) -> frozenset[JsonValue]:
-    """What hidden rows are called: to ask for one by its name tells nothing of it."""
+    """What rows are called, hidden ones too: to ask for one by its name tells nothing of it."""
     return frozenset(
         row[place]
         for table in world.tables
