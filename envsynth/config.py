@@ -7,28 +7,23 @@ import json
 import os
 import re
 import tempfile
-import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from envsynth.cache import default_cache_dir
 from envsynth.errors import ConfigError, boundary
+from envsynth.llm.ledger import ledger_path
+from envsynth.llm.resolve import llm_settings
+from envsynth.llm.settings import LlmSettings
 from envsynth.models.base import Model
 from envsynth.models.source import SourceOptions
+from envsynth.settings_file import DEFAULT_FILE, read_settings
 
-__all__ = [
-    "DEFAULT_CATALOG",
-    "DEFAULT_FILE",
-    "BuildConfig",
-    "load_config",
-    "read_settings",
-    "resolved_path",
-    "write_resolved",
-]
+__all__ = ["DEFAULT_CATALOG", "BuildConfig", "load_config", "resolved_path", "write_resolved"]
 
-DEFAULT_FILE = Path("envsynth.toml")
 DEFAULT_CATALOG = Path("catalogs/envsynth.duckdb")
 
 
@@ -54,8 +49,8 @@ class BuildConfig(Model):
     executor: str = Field(default="local", min_length=1)
     sandbox: str = Field(default="auto", min_length=1)
     """`auto`, or a backend by name."""
-    llm: str = ""
-    """Model that authors text; empty: deterministic authors."""
+    llm: LlmSettings = LlmSettings()
+    """Models by role; a role without one is played by deterministic code, or by nobody."""
     cache: Path = Field(default_factory=default_cache_dir)
     """Folder of finished work; may be deleted at any time."""
     offline: bool = False
@@ -72,16 +67,14 @@ class BuildConfig(Model):
         return "-".join(words if words[0][0].isalpha() else ["pack", *words])
 
     @property
+    def ledger(self) -> Path:
+        """What models cost is entered here: beside the catalog."""
+        return ledger_path(self.catalog)
+
+    @property
     def source_defaults(self) -> SourceOptions:
         """Options for sources that do not name their own."""
         return SourceOptions(limit=self.limit, seed=self.seed)
-
-    @field_validator("llm")
-    @classmethod
-    def _no_model_yet(cls, llm: str) -> str:
-        if llm:
-            raise ValueError("this version has deterministic authors only; remove the setting")
-        return llm
 
     @field_validator("catalog")
     @classmethod
@@ -91,14 +84,23 @@ class BuildConfig(Model):
         return catalog
 
 
-def load_config(file: Path | None = None, *, cwd: Path | None = None, **given: Any) -> BuildConfig:
+def load_config(
+    file: Path | None = None,
+    *,
+    cwd: Path | None = None,
+    llm: Sequence[str] = (),
+    budget: float | None = None,
+    **given: Any,
+) -> BuildConfig:
     """The resolved configuration.
 
     Args:
         file: TOML, or JSON as `write_resolved` wrote it; None: `envsynth.toml` in `cwd` where there is one.
             Relative paths and sources in it are relative to its folder.
         cwd: what relative paths of `given` are relative to; None: the current folder.
-        **given: settings of the command line, by field name; None means not given. A `sources` that is given
+        llm: each `--llm` of the command line, in order.
+        budget: `--budget`, in US dollars.
+        **given: other settings of the command line, by field name; None means not given. A `sources` that is given
             replaces the file's.
 
     Raises:
@@ -114,6 +116,7 @@ def load_config(file: Path | None = None, *, cwd: Path | None = None, **given: A
         settings = _absolute(_checked(read_settings(file), str(file)), file.parent)
         settings.setdefault("root", file.parent)
         where = str(file)
+    settings["llm"] = llm_settings(settings.get("llm"), llm, budget, where=where)
     named = {key: value for key, value in given.items() if value is not None}
     settings |= _absolute(_checked(named, "command line"), here)
     if "sources" in named:
@@ -157,28 +160,6 @@ def write_resolved(config: BuildConfig) -> Path:
             Path(name).unlink(missing_ok=True)
             raise
     return target
-
-
-def read_settings(file: Path) -> dict[str, JsonValue]:
-    """The document of a configuration file, TOML or JSON.
-
-    Raises:
-        ConfigError: it cannot be read, or is no table.
-    """
-    try:
-        text = file.read_text("utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError("there is no such configuration file", where=str(file)) from None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError("the configuration file cannot be read", where=str(file), cause=str(exc)) from exc
-    try:
-        document = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as exc:
-        kind = "JSON" if file.suffix == ".json" else "TOML"
-        raise ConfigError(f"the configuration file is not {kind}", where=str(file), cause=str(exc)) from exc
-    if not isinstance(document, dict):
-        raise ConfigError("the configuration file holds no table of settings", where=str(file))
-    return document
 
 
 def _checked(settings: dict[str, Any], where: str) -> dict[str, Any]:

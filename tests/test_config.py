@@ -9,6 +9,7 @@ import pytest
 
 from envsynth.config import BuildConfig, load_config, resolved_path, write_resolved
 from envsynth.errors import ConfigError
+from envsynth.llm import LlmSettings
 
 
 def test_defaults_are_absolute(tmp_path):
@@ -55,7 +56,9 @@ def test_a_resolved_configuration_replays(tmp_path):
         ("limit = 0", r"my.toml: limit: .* \(it is 0\)"),
         ("jobs = 'many'", r"jobs: .*valid integer"),
         ("sources = 3", "sources: "),
-        ("llm = 'some-model'", "deterministic authors only"),
+        ("llm = 3", "my.toml: llm: "),
+        ("[llm.author]\nmodel = 'x'\ntimeout = 0", r"my.toml: llm\.author\.timeout: .*greater than 0"),
+        ("[llm.writer]\nmodel = 'x'", r"unknown setting 'llm\.writer'"),
         ("limit = ", "not TOML"),
         ("\x00", "not TOML"),
     ],
@@ -66,6 +69,41 @@ def test_a_bad_file_is_one_line(tmp_path, text, message):
         load_config(Path("my.toml"), cwd=tmp_path)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+AUTHOR = """
+[llm.author]
+model = "big"
+base_url = "http://127.0.0.1:8000/v1"
+api_key_env = "BIG_KEY"
+prices = { input = 2.5, output = 10 }
+"""
+
+
+def test_models_come_from_the_file_and_the_command_line_and_replay_without_a_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIG_KEY", "sk-secret")
+    (tmp_path / "envsynth.toml").write_text(AUTHOR)
+    config = load_config(cwd=tmp_path, llm=["judge=small@http://127.0.0.1:9/v1"], budget=0.5)
+    assert (config.llm.author.model, config.llm.judge.model, config.llm.solver) == ("big", "small", None)
+    assert (config.llm.budget, config.ledger) == (0.5, tmp_path / "catalogs/envsynth.spend.sqlite")
+    target = write_resolved(config)
+    assert "sk-secret" not in target.read_text()
+    assert load_config(target, cwd=Path("/")) == config
+    assert load_config(target, cwd=Path("/"), budget=2.0).llm.budget == 2.0
+
+
+def test_a_configuration_without_models_has_none(tmp_path):
+    (tmp_path / "old.json").write_text('{"llm": ""}')
+    assert load_config(Path("old.json"), cwd=tmp_path).llm == LlmSettings()
+    assert load_config(cwd=tmp_path).llm == LlmSettings()
+
+
+@pytest.mark.parametrize("setting", ["api_key_env = 'sk-proj-hush'", "base_url = 'https://h/v1?key=sk-proj-hush'"])
+def test_a_key_in_the_settings_is_refused_and_not_repeated(tmp_path, setting):
+    (tmp_path / "envsynth.toml").write_text(f"[llm.author]\nmodel = 'x'\n{setting}\n")
+    with pytest.raises(ConfigError, match=r"llm\.author\.") as caught:
+        load_config(cwd=tmp_path)
+    assert "hush" not in str(caught.value)
 
 
 def test_bad_settings_of_the_command_line(tmp_path):

@@ -30,6 +30,13 @@ def build(  # noqa: PLR0913 (one parameter an option)
     sandbox: Annotated[
         str | None, typer.Option(help="auto, bubblewrap, docker, docker:RUNTIME or local.", show_default="auto")
     ] = None,
+    llm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[ROLE=]MODEL[@URL]", help="Model of a role, or of all; repeatable.", show_default="none"),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="USD", help="Most that models may cost, over all builds of the catalog.")
+    ] = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
     ] = None,
@@ -52,6 +59,7 @@ def build(  # noqa: PLR0913 (one parameter an option)
     resolved = load_config(
         config, sources=tuple(source) if source else None, catalog=catalog, out=out, format=format, seed=seed,
         limit=limit, jobs=jobs, executor=executor, sandbox=sandbox, cache=cache, offline=offline, keep_going=keep_going,
+        llm=llm or (), budget=budget,
     )  # fmt: skip
     if not resolved.sources:
         raise ConfigError(

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
-from envsynth.config import DEFAULT_FILE, read_settings
 from envsynth.errors import ConfigError
 from envsynth.llm.settings import ROLES, LlmSettings, Role, RoleSettings
+from envsynth.settings_file import DEFAULT_FILE, read_settings
 
 __all__ = ["Override", "llm_settings", "load_llm", "parse_override"]
 

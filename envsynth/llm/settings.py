@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -93,6 +94,14 @@ class RoleSettings(Model):
         except ValueError:
             return host == "localhost"
 
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_name(cls, name: str) -> str:
+        # The key itself is often put here by mistake, and settings are written beside the catalog.
+        if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
+            raise ValueError("is no name of an environment variable; export the key in one, and name that")
+        return name
+
     @field_validator("base_url")
     @classmethod
     def _is_a_url(cls, url: str) -> str:
@@ -105,6 +114,8 @@ class RoleSettings(Model):
             raise ValueError("is not an http or https URL")
         if parts.username or parts.password:
             raise ValueError("has a password in it; name a variable with api_key_env instead")
+        if parts.query or parts.fragment:
+            raise ValueError("has a query in it; it is to be the folder of `chat/completions`")
         return url.rstrip("/").removesuffix("/chat/completions")
 
 

@@ -72,12 +72,22 @@ def test_options_reach_the_pipeline(envsynth, pipeline):
         "local",
         "--offline",
         "--keep-going",
+        "--llm",
+        "author=big@http://127.0.0.1:9/v1",
+        "--llm",
+        "judge=small",
+        "--budget",
+        "2.5",
     )
     assert printed.code == 0
     config = pipeline.config
     assert (config.sources, config.root) == (("./a limit=2", "b.txt"), Path.cwd())
     assert (config.limit, config.seed, config.jobs, config.sandbox) == (5, 3, 2, "local")
     assert (config.offline, config.keep_going) == (True, True)
+    assert (config.llm.author.base_url, config.llm.judge.model, config.llm.solver) == (
+        "http://127.0.0.1:9/v1", "small", None,
+    )  # fmt: skip
+    assert config.llm.budget == 2.5
     assert (config.catalog, config.out) == (Path.cwd() / "c.duckdb", Path.cwd() / "packs")
 
 
