@@ -167,8 +167,8 @@ class Tool(Model):
     effects: tuple[str, ...] = ()
     """Statements (INSERT, UPDATE, DELETE, REPLACE), one transaction, rolled back as a whole.
 
-    They may read what is hidden. What they show of it is either told as it takes effect, or spends something; and no
-    row that the database refuses for it may tell it.
+    They may read what is hidden. What they show of it is told as it takes effect, or spends something; and whether the
+    database refuses a row must not depend on it, for refusals are free.
     """
     result: str = ""
     """One SELECT in a stated order; empty: the agent is told that it is done."""
@@ -222,8 +222,8 @@ class World(Model):
     over: str = ""
     """One SELECT, true once nothing is left to do: the episode then ends with the call that made it so.
 
-    It reads nothing hidden, for that an episode goes on is seen. Empty: it ends with a submit tool, or where there is
-    none, when the agent stops; the calls of a budget are always finite.
+    It reads nothing hidden: that an episode goes on is there to be seen. Empty: it ends with a submit tool or, where
+    there is none, when the agent stops; the calls of a budget are always finite.
     """
 
     @model_validator(mode="after")
