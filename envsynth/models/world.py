@@ -245,6 +245,8 @@ class WorldRef(Model):
     kind: Literal["world"] = "world"
     world: Digest
     """Blob of the `World` document; many tasks may share one."""
+    tells: Literal["nothing", "rows", "instruction"] = "nothing"
+    """Where hidden columns are told on purpose: nowhere, in visible rows, or in the instruction. All else is a leak."""
 
 
 def _unique(what: str, names: Iterable[str], *, where: str) -> None:

@@ -14,6 +14,8 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
+_WEEKS_BEGIN = (0, 6, 5)
+"""Monday, Sunday and Saturday: where in the world a week begins."""
 _NEAR = {0: "today", -1: "yesterday", 1: "tomorrow"}
 
 
@@ -59,10 +61,18 @@ def periods(text: str, today: str) -> list[Period]:
 
 
 def _weeks(when: date, now: date) -> list[Period]:
-    monday = when - timedelta(days=when.weekday())
-    apart = (monday - (now - timedelta(days=now.weekday()))).days // 7
-    name = {-1: "last week", 0: "this week", 1: "next week"}.get(apart)
-    return [Period(name, monday.isoformat(), (monday + timedelta(days=6)).isoformat())] if name else []
+    """The week, where it is the same one whichever day weeks begin on; the days are those of all readings."""
+    first_days = [_week(when, begin) for begin in _WEEKS_BEGIN]
+    apart = {(day - _week(now, begin)).days // 7 for day, begin in zip(first_days, _WEEKS_BEGIN, strict=True)}
+    name = {-1: "last week", 0: "this week", 1: "next week"}.get(apart.pop()) if len(apart) == 1 else None
+    if name is None:
+        return []
+    return [Period(name, min(first_days).isoformat(), (max(first_days) + timedelta(days=6)).isoformat())]
+
+
+def _week(when: date, begin: int) -> date:
+    """First day of a day's week, where weeks begin on a weekday; Monday is 0."""
+    return when - timedelta(days=(when.weekday() - begin) % 7)
 
 
 def _months(when: date, now: date) -> list[Period]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 from math import lcm
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
@@ -99,6 +99,12 @@ class Mechanism:
         return skin_faults()
 
 
+_TELLS: Mapping[Presentation, Literal["nothing", "rows", "instruction"]] = {
+    Presentation.HIDDEN: "nothing", Presentation.REVEALED: "rows", Presentation.WRITTEN: "instruction",
+}  # fmt: skip
+"""Where each presentation tells what it does not hide."""
+
+
 class _Solved(NamedTuple):
     """Everything that was found out of one mechanism in one presentation."""
 
@@ -112,7 +118,7 @@ def _candidate(solved: _Solved, lead: Lead, presentation: Presentation, context:
     world, utility = solved.shown.world, _utility(solved)
     return Candidate(
         instruction=instruction(skin, presentation, kind.facts(parameters, presentation)),
-        environment=WorldRef(world=context.blobs.put(world.to_json().encode())),
+        environment=WorldRef(world=context.blobs.put(world.to_json().encode()), tells=_TELLS[presentation]),
         verifier=verifier(world, utility),
         panel=_panel(solved, utility.document()),
         budget=Budget(turns=kind.turns(parameters, presentation)),

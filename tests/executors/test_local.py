@@ -52,6 +52,33 @@ def test_every_unit_comes_back_once(jobs: int) -> None:
     assert sorted(LocalExecutor(jobs).map(shout, units)) == [(unit, unit.upper()) for unit in units]
 
 
+def whose(unit: str) -> str:
+    return str(os.getpid())
+
+
+def test_units_of_one_group_go_to_one_worker() -> None:
+    groups = [group for group in "abcdef" for _ in range(6)]
+    units = [f"{group}{number}" for number, group in enumerate(groups)]
+    workers: dict[str, set[str]] = {}
+    order: dict[str, list[str]] = {}
+    for unit, worker in LocalExecutor(2).map(whose, units, groups):
+        assert isinstance(worker, str)
+        workers.setdefault(unit[0], set()).add(worker)
+        order.setdefault(unit[0], []).append(unit)
+    # Whoever has nothing left takes over from the other, so the last group may have two.
+    assert sum(len(found) == 1 for found in workers.values()) >= 5
+    assert len(set.union(*workers.values())) == 2
+    assert sorted(unit for done in order.values() for unit in done) == sorted(units)
+    assert all(done == sorted(done, key=lambda unit: int(unit[1:])) for done in list(order.values())[:5])
+
+
+def test_a_worker_that_dies_leaves_the_rest_of_its_group() -> None:
+    units = ["deadly", *(f"unit{number}" for number in range(9))]
+    results = dict(LocalExecutor(2).map(die, units, ["one"] * 5 + ["two"] * 5))
+    assert isinstance(results.pop("deadly"), EnvsynthError)
+    assert results == {unit: unit for unit in units[1:]}
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_our_errors_are_results(jobs: int) -> None:
     results = dict(LocalExecutor(jobs).map(fail, ["a", "b"]))

@@ -89,14 +89,15 @@ def test_a_copy_of_what_is_hidden_is_found(judge: Judge, world: dict[str, Any], 
 def test_the_instruction_does_not_say_it_unless_all_is_written(judge: Judge) -> None:
     told = "The wheel turns for six days. Have as much money as you can when they are over. " + LISTED
     assert [one.where for one in judge(world_bench.wheel(), instruction=told)] == ["instruction"]
-    metadata = {"presentation": "written"}
-    assert judge(world_bench.wheel(), instruction=told, metadata=metadata) == []
-    assert judge(COPIES["a literal list"][0], instruction=told, metadata=metadata) != []
+    assert judge(world_bench.wheel(), instruction=told, tells="instruction") == []
+    assert judge(COPIES["a literal list"][0], instruction=told, tells="instruction") != []
+    # What a generator notes down for people switches nothing off.
+    assert judge(world_bench.wheel(), instruction=told, metadata={"presentation": "written"}) != []
 
 
 def test_what_can_be_read_may_be_what_comes(judge: Judge) -> None:
     """Where parameters are revealed and no chance changes them, the tape says the same."""
-    assert judge(COPIES["visible rows"][0], metadata={"presentation": "revealed"}) == []
+    assert judge(COPIES["visible rows"][0], tells="rows") == []
 
 
 CHANCE: dict[str, dict[str, Any]] = {

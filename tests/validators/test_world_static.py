@@ -333,7 +333,7 @@ def test_numbers_of_the_tape_are_not_for_the_instruction(cache: Cache, judge: Ju
     assert rules(judge(world_bench.candidate(cache, document, instruction=text))) == {"text_names_hidden_value"}
     one = worldkit.INSTRUCTION + " There are at most 83,511 people in town."
     assert judge(world_bench.candidate(cache, document, instruction=one)).status is VerdictStatus.PASS
-    written = {"instruction": text, "metadata": {"presentation": "written"}}
+    written = {"instruction": text, "tells": "instruction"}
     assert judge(world_bench.candidate(cache, document, **written)).status is VerdictStatus.PASS
 
 
@@ -429,6 +429,19 @@ DIFFS: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown answer": ({"answer": {"sum": 1}}, "just sum"),
     "an incomplete answer": ({"answer": {}}, "just nothing"),
 }
+
+
+@pytest.mark.parametrize(("weight", "found"), [(1.3, {"diff_impossible"}), (2.0, set())])
+def test_a_change_that_a_tolerance_forgives_cannot_be_asked_for(
+    cache: Cache, judge: Judge, weight: float, found: set[str]
+) -> None:
+    document = worldkit.shop()
+    document["tables"]["stock"]["columns"]["weight"]["tolerance"] = 0.5
+    expect = {"stock": {"changed": {"lamp": {"weight": weight}}}}
+    check = Check.model_validate({"id": "c", "kind": "diff", "expect": expect})
+    verdict = judge(world_bench.candidate(cache, document, verifier=Verifier(checks=(check,))))
+    assert rules(verdict) == found
+    assert all("leave it out" in one.message for one in verdict.findings)
 
 
 @pytest.mark.parametrize(("fields", "told"), DIFFS.values(), ids=DIFFS.keys())

@@ -24,7 +24,8 @@ def candidate(cache: Cache, document: dict[str, Any] | bytes, **changes: Any) ->
     lead = Lead(generator="mechanism", generator_version="1", source="x", name="x", revision="r", strategy="hidden",
                 ref="0123456789ab", index=0)  # fmt: skip
     fields: dict[str, Any] = {
-        "instruction": worldkit.INSTRUCTION, "environment": WorldRef(world=cache.put(content)),
+        "instruction": worldkit.INSTRUCTION,
+        "environment": WorldRef(world=cache.put(content), tells=changes.pop("tells", "nothing")),
         "provenance": Provenance(lead=lead), "verifier": SHOP_VERIFIER, "panel": SHOP_PANEL, "budget": Budget(turns=30),
     }  # fmt: skip
     return Candidate(**fields | changes)

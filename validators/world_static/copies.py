@@ -58,7 +58,7 @@ def copy_findings(candidate: Candidate, world: World) -> Iterator[Finding]:
     if not secrets:
         return
     # What the instruction writes out, or what tables reveal, is meant to be known there, and nowhere else.
-    meant = {"written": "instruction", "revealed": "table "}.get(str(candidate.metadata.get("presentation", "")))
+    meant = {"instruction": "instruction", "rows": "table "}.get(candidate.world.tells)
     places = [place for place in _places(candidate, world) if meant is None or not place.where.startswith(meant)]
     for secret in secrets:
         for place in places:

@@ -48,7 +48,7 @@ def text_findings(candidate: Candidate, world: World) -> Iterator[Finding]:
         yield Finding(rule="instruction_too_short", message=f"{size} characters", where="instruction")
     hidden = hidden_values(world)
     # Where the whole problem is written out, numbers and headings of hidden tables are meant to be read.
-    written = candidate.metadata.get("presentation") == "written"
+    written = candidate.world.tells == "instruction"
     names = frozenset[str]() if written else _hidden_names(world)
     for where, text in shown_texts(candidate, world):
         for found in _UNFILLED.findall(text):

@@ -154,7 +154,8 @@ def test_what_must_be_gone_of_a_table_without_a_key_is_named_by_its_values(named
     document = keyed()
     document["rows"]["notes"] = [[1, "first", 5.0], [2, "second", 5.0], [3, "third", 6.0]]
     document["tools"]["tear"] = {
-        "kind": "write", "parameters": {"body": {"type": "string"}}, "effects": ["DELETE FROM notes WHERE body = :body"],
+        "kind": "write", "parameters": {"body": {"type": "string"}},
+        "effects": ["DELETE FROM notes WHERE body = :body"],
     }  # fmt: skip
     expected = {"id": "end", "kind": "diff", "expect": {"notes": {"removed": [named]}}}
     found = {}
@@ -165,6 +166,73 @@ def test_what_must_be_gone_of_a_table_without_a_key_is_named_by_its_values(named
         found[torn] = grade.outcome
         assert grade.outcome == 1 or grade.detail["faults"]["end"] == "notes: another row than expected was removed"
     assert found == {"first": float(bool(named)), "second": 0, "third": 0}
+
+
+SCALE = {
+    "id": "scale", "clock": "2026-03-10T09:00:00",
+    "tables": {
+        "jars": {
+            "columns": {
+                "id": {"type": "integer", "role": "key"}, "grams": {"type": "real", "tolerance": 0.5},
+                "sealed": {"type": "integer"},
+            }
+        }
+    },
+    "rows": {"jars": [[1, 100.0, 0], [2, 80.0, 0]]},
+    "tools": {
+        "lose": {
+            "kind": "write", "parameters": {"id": {"type": "integer"}, "grams": {"type": "number"}},
+            "effects": ["UPDATE jars SET grams = grams - :grams WHERE id = :id"],
+        },
+        "seal": {
+            "kind": "write", "parameters": {"id": {"type": "integer"}},
+            "effects": ["UPDATE jars SET sealed = 1 WHERE id = :id"],
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lost", "grams", "right"),
+    [
+        ((), {}, True),
+        (((2, 0.4),), {}, True),
+        (((1, 0.5),), {}, True),
+        (((1, 0.6),), {}, False),
+        (((2, 0.6),), {}, False),
+        (((2, 1.0),), {"grams": 79.2}, True),
+        (((2, 0.7),), {"grams": 79.2}, True),
+        (((2, 0.4),), {"grams": 79.2}, False),
+        (((2, 1.4),), {"grams": 79.2}, False),
+    ],
+)
+def test_what_a_tolerance_forgives_is_no_change(lost: Any, grams: dict[str, float], right: bool) -> None:
+    changed = [{"key": [2], "values": {"sealed": 1, **grams}}]
+    checks = [{"id": "end", "kind": "diff", "expect": {"jars": {"changed": changed}}}]
+    episode = worldkit.episode_of(SCALE, checks=checks)
+    for jar, amount in lost:
+        assert episode.call("lose", {"id": jar, "grams": amount}).ok
+    assert episode.call("seal", {"id": 2}).ok
+    assert (episode.grade().outcome == 1) is right
+
+
+def test_many_equal_rows_are_matched_at_once() -> None:
+    """Matching them one by one would take minutes, and more frames than Python has."""
+    rows = [{"item": "lamp", "amount": 1}] * 3000
+    document = keyed()
+    document["tables"]["orders"]["columns"]["id"] = {"type": "integer", "role": "exempt"}
+    document["tools"]["flood"] = {
+        "kind": "write",
+        "effects": [
+            "INSERT INTO orders(item, amount) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+            " WHERE i < 3000) SELECT 'lamp', 1 FROM n"
+        ],
+    }  # fmt: skip
+    for wanted, outcome in ((rows, 1), ([*rows[1:], {"item": "lamp", "amount": 2}], 0)):
+        checks = [{"id": "end", "kind": "diff", "expect": {"orders": {"added": wanted}}}]
+        episode = worldkit.episode_of(document, checks=checks)
+        assert episode.call("flood", {}).ok
+        assert episode.grade().outcome == outcome
 
 
 def test_keys_written_as_text_name_rows_with_numbers() -> None:
