@@ -234,7 +234,7 @@ def _named(prefix: str, rest: str, text: str) -> _Uri:
         name = re.sub(r"[-_.]+", "-", found[1]).lower()
         return _Uri(text, SourceKind.PYPI, f"{name}=={found[2]}")
     pattern, right = (
-        (rf"{NAME}(/{NAME})?", "write scenario:industry or scenario:industry/process, such as scenario:retail/refunds")
+        (rf"{NAME}(/{NAME})?", "write scenario:industry or scenario:industry/process, such as scenario:retail/returns")
         if prefix == "scenario"
         else (NAME, "write mechanism:family, such as mechanism:bandit")
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from envsynth.generators.business.blueprint import VAGUENESS, Entity, Goal, Step, steps_of
 from envsynth.generators.business.prepared import Prepared
-from envsynth.generators.business.words import as_names
+from envsynth.generators.business.words import as_names, braces
 from envsynth.models import Table, Tool
 
 _VARIABLE = re.compile(r"\$([a-z_][a-z0-9_]*)")
@@ -83,6 +83,10 @@ def _about_faults(goal: Goal, variables: frozenset[str], scope: Surroundings) ->
             yield ("says",), f"there is no vagueness {level}"
         if not phrasings:
             yield ("says",), f"no phrasing at vagueness {level}"
+        for text in phrasings:
+            for variable in sorted(goal.about.keys() - set(braces(text))):
+                message = f"a phrasing does not name {{{variable}}}, and so may be about any {goal.about[variable]}"
+                yield ("says", str(level)), message
 
 
 def _step_faults(step: Step, variables: frozenset[str], scope: Surroundings) -> Iterator[str]:

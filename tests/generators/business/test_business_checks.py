@@ -58,6 +58,7 @@ SERVICES = [
     ("a page", LOANS, "policy: loans", "policy: lendings", "there is no page lendings"),
     ("an entity's column", MEMBERS, "{column: city, phrase:", "{column: town, phrase:", "no column members.town"),
     ("a goal's entity", MEMBERS, "about: {member_id: member}", "about: {member_id: person}", "no entity person"),
+    ("a thing that is not named", LOANS, 'says: {0: ["Extend loan {loan_id} by {extra} days."]}', 'says: {0: ["Extend the loan by {extra} days."]}', "does not name {loan_id}, and so may be about any loan"),  # noqa: E501
     ("a wrong value", LOANS, 'extra: "$extra + 1"', 'extra: "$extr + 1"', "wrong:"),
 ]  # fmt: skip
 
