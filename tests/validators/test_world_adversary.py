@@ -279,3 +279,50 @@ def test_handing_in_is_part_of_the_play(cache: Cache, judge: Judge) -> None:
     verdict = judge(world_bench.candidate(cache, worldkit.shop(), panel=(*SHOP_PANEL, other, same)))
     assert verdict.status is VerdictStatus.PASS
     assert verdict.evidence["right_by_chance"] == ["attack:same"]
+
+
+def arms(column: str) -> dict[str, Any]:
+    """Three machines that pay 0, 2 and 1 for a pull; there are three pulls, and nobody knows which pays what."""
+    number = {"type": "integer"}
+    return {
+        "id": "arms", "clock": "2026-03-10T09:00:00", "over": "SELECT pulls = 0 FROM state",
+        "tables": {
+            "state": {"columns": {"pulls": number, "money": number}},
+            "arms": {"columns": {column: {**number, "role": "key"}, "label": {"type": "text"}}},
+            "pays": {"hidden": True, "columns": {"place": {**number, "role": "key"}, "coins": number}},
+        },
+        "rows": {
+            "state": [[3, 0]], "arms": [[0, "left"], [1, "middle"], [2, "right"]], "pays": [[0, 0], [1, 2], [2, 1]],
+        },
+        "tools": {
+            "pull": {
+                "kind": "write", "doc": "Pull.", "shape": "row",
+                "parameters": {"arm": {"type": "integer", "minimum": 0, "maximum": 2, "doc": "Which one."}},
+                "effects": [
+                    "UPDATE state SET pulls = pulls - 1, money = money + (SELECT coins FROM pays WHERE place = :arm)"
+                ],
+                "result": "SELECT pulls, money FROM state LIMIT 1",
+            },
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "status"), [("arm", VerdictStatus.PASS), ("number", VerdictStatus.FAIL)])
+def test_a_lucky_guess_at_which_thing_is_best_rejects_no_task(
+    cache: Cache, judge: Judge, column: str, status: VerdictStatus
+) -> None:
+    """Where the argument names one of several things; how much of something is no matter of luck."""
+
+    def pulls(*which: int) -> list[tuple[str, Any]]:
+        return [("pull", {"arm": arm}) for arm in which]
+
+    utility = Utility(sql="SELECT money FROM state", default=3.0, reference=4.0)
+    panel = (line("reference", 1, *pulls(0, 1, 1)), line("idle", 0), line("mutant:default", 0, *pulls(2, 2, 2)))
+    candidate = world_bench.candidate(
+        cache, arms(column), panel=panel, instruction="Pull three times, for as many coins as you can get.",
+        verifier=Verifier(checks=(Check(id="any", sql="SELECT 1"),), utility=utility),
+    )  # fmt: skip
+    verdict = judge(candidate)
+    worked = {finding.where for finding in verdict.findings if finding.rule == "attack_worked"}
+    assert worked == (set() if status is VerdictStatus.PASS else {"constant_pull_1"})
+    assert ("constant_pull_1" in verdict.evidence["right_by_chance"]) is (status is VerdictStatus.PASS)
