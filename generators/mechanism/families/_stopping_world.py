@@ -76,7 +76,7 @@ def tools(terms: Terms, presentation: Presentation) -> tuple[Tool, ...]:
              effects=(
                  f"UPDATE state SET {studied}" if terms.by_rank else f"UPDATE state SET day = day + 1, {studied}",
                  "INSERT INTO notes(study_no, found) SELECT past.study_no, past.found FROM past"
-                 " JOIN state ON state.studies = past.study_no",
+                 " JOIN state ON state.studies = past.study_no ORDER BY past.found",
              ),
              result="SELECT study_no, found FROM notes WHERE study_no = (SELECT studies FROM state) ORDER BY id"),
     ]  # fmt: skip
