@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from envsynth import plugins
 from envsynth.cache import Cache
+from envsynth.llm import Client, Ledger, LlmSettings, Role, open_client
 from envsynth.models import Cost, Source, TestRun, Tree, Workspace, digest_of
 from envsynth.parallel import in_order
 from envsynth.protocols import Language
@@ -23,7 +25,15 @@ Result = TypeVar("Result")
 class BuildContext:
     """The one implementation of `protocols.Context`; cheap to make, one a process."""
 
-    def __init__(self, cache_dir: Path, *, sandbox: str = "auto", offline: bool = False) -> None:
+    def __init__(
+        self,
+        cache_dir: Path,
+        *,
+        sandbox: str = "auto",
+        offline: bool = False,
+        llm: LlmSettings = LlmSettings(),  # noqa: B008  frozen
+        ledger: Path | None = None,
+    ) -> None:
         self.blobs = Cache(cache_dir)
         self.cache_dir = self.blobs.root
         self.sandbox = sandbox
@@ -32,6 +42,10 @@ class BuildContext:
         """How many pieces of a lead's work are done at once."""
         self.notes: list[str] = []
         self.disk_bytes = 0
+        self._llm = llm
+        self._ledger = ledger or self.cache_dir / "spend.sqlite"
+        self._clients: dict[Role, Client] = {}
+        self._opening = threading.Lock()
         self._languages: dict[str, Language] = {}
         self._backends: dict[bool, Backend] = {}
 
@@ -57,6 +71,33 @@ class BuildContext:
             plugin: type[Language] = plugins.load("languages", name)
             self._languages[name] = plugin()
         return self._languages[name]
+
+    def model(self, role: Role) -> Client | None:
+        """The client of a role, made once; None: the role has no model.
+
+        Raises:
+            ConfigError: its key is not set, or there is a spend limit and no prices.
+        """
+        if self._llm.role(role) is None:
+            return None
+        with self._opening:
+            if role not in self._clients:
+                client = open_client(role, self._llm, self.blobs, Ledger(self._ledger, self._llm.budget))
+                assert client is not None
+                self._clients[role] = client
+            return self._clients[role]
+
+    @property
+    def cached_answers(self) -> Mapping[str, int]:
+        """How many answers of models came from the cache so far, by role."""
+        return {role: client.tally.cached for role, client in self._clients.items()}
+
+    def leave_models(self) -> None:
+        """Close the connections to models; what was found out about their endpoints is forgotten."""
+        with self._opening:
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.close()
 
     def materialise(self, tree: Tree) -> Path:
         """A host folder with the tree's files, made once per digest."""

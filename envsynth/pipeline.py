@@ -19,12 +19,24 @@ from envsynth.config import BuildConfig, write_resolved
 from envsynth.context import BuildContext
 from envsynth.errors import ConfigError, EnvsynthError, GeneratorError, boundary
 from envsynth.executors import make_executor
+from envsynth.llm.account import Account
 from envsynth.models import BuildReport, Dropped, Lead, Outcome, OutcomeStatus, Source, Task
 from envsynth.parallel import threads_each
 from envsynth.sources import read_sources
 from envsynth.telling import Progress, Teller
 from envsynth.timing import Stopwatch
-from envsynth.work import Unit, Worked, environment_of, generator, ladder, work
+from envsynth.work import (
+    MODEL_STOPS,
+    Unit,
+    Worked,
+    environment_of,
+    generator,
+    keyed,
+    ladder,
+    leave_models,
+    roles_asked,
+    work,
+)  # fmt: skip
 
 __all__ = ["build"]
 
@@ -37,13 +49,10 @@ class Planned(NamedTuple):
     source: Source
     environment: str
     """Kind of environment that its generator makes."""
+    ladder: str
+    """What its leads are judged by."""
     leads: list[Lead]
     dropped: list[Dropped]
-
-    @property
-    def ladder(self) -> str:
-        """What its leads are judged by."""
-        return ladder(self.environment)
 
 
 def build(config: BuildConfig, progress: Progress) -> BuildReport:
@@ -60,9 +69,14 @@ class _Build:
 
     def __init__(self, config: BuildConfig, progress: Progress) -> None:
         self.config = config
-        self.context = BuildContext(config.cache, sandbox=config.sandbox, offline=config.offline)
+        self.context = BuildContext(
+            config.cache, sandbox=config.sandbox, offline=config.offline, llm=config.llm, ledger=config.ledger
+        )
         self.teller = Teller(progress, keep_going=config.keep_going)
+        self.account = Account(config.llm, config.ledger)
         self.reused = 0
+        self.recalled: Counter[str] = Counter()
+        """Answers of models that came from the cache, by role."""
 
     def run(self) -> BuildReport:
         watch = Stopwatch()
@@ -89,6 +103,8 @@ class _Build:
                 raise
             finally:
                 catalog.end_build(number, ending, watch.cost())
+                self.context.leave_models()
+                leave_models()
             return self._report(catalog, number, planned, watch)
 
     # --- planning ------------------------------------------------------------------------------------------
@@ -101,7 +117,12 @@ class _Build:
         try:
             with boundary(GeneratorError, "the source cannot be planned", where=source.uri):
                 for found in generator(source.generator).plan(source, self.context):
-                    (dropped if isinstance(found, Dropped) else leads).append(found)  # type: ignore[arg-type]
+                    if isinstance(found, Dropped):
+                        dropped.append(found)
+                    else:
+                        leads.append(keyed(found, self.config.llm))
+        except MODEL_STOPS:
+            raise
         except EnvsynthError as error:
             self.teller.source_failed(error)
             return None
@@ -109,7 +130,8 @@ class _Build:
         self.teller.notes(self.context.notes, source.uri)
         self.teller.total += len(leads)
         self.teller.say("plan", f"{len(leads)} leads, {len(dropped)} passed over", source.uri)
-        return Planned(source, environment_of(generator(source.generator)), leads, dropped)
+        kind = environment_of(generator(source.generator))
+        return Planned(source, kind, ladder(kind, self.config.llm), leads, dropped)
 
     # --- working -------------------------------------------------------------------------------------------
 
@@ -139,17 +161,23 @@ class _Build:
         pending = [lead for lead in plan.leads if lead.key not in settled]
         self.reused += len(plan.leads) - len(pending)
         self.teller.done += len(plan.leads) - len(pending)
-        if pending and plan.environment == "workspace":
-            # Before any work: a machine without a sandbox should say so once and not once a lead.
+        if pending:
+            self._require(plan)
+        return pending
+
+    def _require(self, plan: Planned) -> None:
+        """Before any work: a machine without a sandbox, or a model without a key, says so once and not once a lead."""
+        if plan.environment == "workspace":
             self.context.backend(plan.source)
             self.teller.notes(self.context.notes, plan.source.uri)
-        return pending
+        for role in roles_asked(plan.source.generator, plan.environment):
+            self.context.model(role)
 
     def _unit(self, lead: Lead, plan: Planned, threads: int) -> str:
         config = self.config
         return Unit(
             lead=lead, source=plan.source, ladder=plan.ladder, cache=config.cache, sandbox=config.sandbox,
-            offline=config.offline, threads=threads,
+            offline=config.offline, threads=threads, llm=config.llm, ledger=config.ledger,
         ).to_json()  # fmt: skip
 
     def _take(self, catalog: Catalog, number: int, unit: Unit, result: str | BaseException) -> None:
@@ -161,6 +189,7 @@ class _Build:
             raise result
         else:
             worked = Worked.from_json(result)
+        self.recalled.update(worked.cached_answers)
         catalog.record(number, [worked.outcome], self.context.blobs)
         self.teller.notes(worked.notes, unit.source.uri)
         self.teller.settled(worked.outcome, unit.source.uri, worked.trouble_kind)
@@ -181,8 +210,8 @@ class _Build:
         return BuildReport(
             build=number, catalog=self.config.catalog, pack=pack, leads=len(leads), reused=self.reused,
             statuses=dict(statuses), funnel=tuple(funnel), tasks=tuple(task.id for task in tasks),
-            errors=tuple(str(error) for error in self.teller.errors), seconds=cost.wall_s, cpu_s=cost.cpu_s,
-            exit_code=max(codes, default=0),
+            errors=tuple(str(error) for error in self.teller.errors), models=self.account.uses(self.recalled),
+            seconds=cost.wall_s, cpu_s=cost.cpu_s, exit_code=max(codes, default=0),
         )  # fmt: skip
 
     def _export(self, catalog: Catalog, tasks: Sequence[Task]) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from envsynth.models import (
     Candidate,
@@ -24,6 +24,9 @@ from envsynth.models import (
     Workspace,
 )  # fmt: skip
 from envsynth.runtime.contract import Backend, Sandbox
+
+if TYPE_CHECKING:
+    from envsynth.llm import Client, Role
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,6 +68,16 @@ class Context(Protocol):
 
     def language(self, name: str) -> Language:
         """A language plug-in by name."""
+
+    def model(self, role: Role) -> Client | None:
+        """The model that plays a role, one a process; None: the role has none, and deterministic code stands in.
+
+        A plug-in names the roles it asks in its class attribute `models`: what it makes or says is then made or said
+        again where they are given to other models.
+
+        Raises:
+            ConfigError: the model's key is not set, or there is a spend limit and no prices.
+        """
 
     def materialise(self, tree: Tree) -> Path:
         """A read-only host folder with the tree's files, made once per digest."""
@@ -171,6 +184,8 @@ class Generator(Protocol):
     """Makes candidates of one kind of source.
 
     A class attribute `environment` says of what kind its environments are: `workspace` (where it is missing), `world`.
+    One that asks models names their roles: a class attribute `models`, such as `("author",)`. A `ModelOutputError` that
+    `develop` lets pass drops the lead, by its kind; other errors of models leave it owed, or stop the build.
     One that ships documents may have a method `faults() -> Iterator[str]`: what is wrong with them, one line each, with
     file and line where there is one.
     """
@@ -189,7 +204,11 @@ class Generator(Protocol):
 
 
 class Validator(Protocol):
-    """Grades candidates of one kind of environment: its class attribute `environment`, as for generators."""
+    """Grades candidates of one kind of environment: its class attribute `environment`, as for generators.
+
+    `models` names roles as for generators. A `ModelOutputError` that `validate` lets pass becomes a finding: of a FAIL
+    where admission asks for this validator's PASS, else of a SKIP.
+    """
 
     name: str
     version: str

@@ -169,7 +169,7 @@ class _Revalidation:
         """A unit of work for each candidate that needs one; its outcome and contents are then in the cache."""
         for outcome in self.catalog.outcomes(self.keys):
             kind = _environment(outcome)
-            ladder = work.ladder(kind)
+            ladder = work.ladder(kind, self.config.llm)
             if outcome.candidate is None:
                 if self.selection.names:
                     raise ConfigError(
@@ -188,7 +188,8 @@ class _Revalidation:
             yield Revision(
                 lead=outcome.lead, source=source, ladder=ladder, cache=self.config.cache,
                 sandbox=self.config.sandbox, offline=self.config.offline, only=self.selection.only,
-                force=self.selection.force, standing=self.context.blobs.put(outcome.to_json().encode()),
+                llm=self.config.llm, ledger=self.config.ledger, force=self.selection.force,
+                standing=self.context.blobs.put(outcome.to_json().encode()),
             )  # fmt: skip
 
     def _source(self, outcome: Outcome) -> Source:
@@ -247,6 +248,7 @@ class _Revalidation:
             raise
         finally:
             self.catalog.end_build(self.build, ending, watch.cost())
+            work.leave_models()
 
     def _take(self, unit: Revision, result: str | BaseException) -> None:
         """Record what became of a candidate, tell the user, and stop where going on is pointless."""

@@ -99,7 +99,7 @@ def rework(text: str) -> str:
         text: JSON of a Revision; the result is JSON of a Worked.
 
     Raises:
-        DiskFull, SandboxUnavailable: no other candidate would fare better.
+        DiskFull, SandboxUnavailable, EndpointDown, BudgetSpent: no other candidate would fare better.
     """
     unit = Revision.from_json(text)
     with boundary(EnvsynthError, "the cache lost what was put into it", next_step="run the same command again"):
@@ -112,7 +112,7 @@ def _renewed(unit: Revision, standing: Outcome, context: BuildContext) -> tuple[
     if candidate is None:
         return standing, ""
     kind = candidate.environment.kind
-    installed, ladder = work.validators(kind), work.ladder(kind)
+    installed, ladder = work.validators(kind), work.ladder(kind, unit.llm)
     climb = plan(standing, installed, ladder, unit.only, unit.force)
     if climb is None:
         return standing, ""

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from pydantic import Field
+
 from envsynth import admission, plugins
 from envsynth.context import BuildContext
 from envsynth.errors import (
+    BudgetSpent,
     ConfigError,
     DiskFull,
+    EndpointDown,
     EnvsynthError,
+    ModelBadToolCall,
+    ModelEmpty,
+    ModelMalformed,
+    ModelOutputError,
+    ModelOverlong,
+    ModelRefused,
+    ModelTruncated,
     SandboxTimeout,
     SandboxUnavailable,
     ValidatorError,
     boundary,
 )
+from envsynth.llm import ROLES, LlmSettings, Role
 from envsynth.models import (
     Candidate,
     Cost,
@@ -37,6 +49,8 @@ from envsynth.runtime.version import world_digest
 from envsynth.timing import Stopwatch
 
 __all__ = [
+    "MODEL_STOPS",
+    "STOPS",
     "Lent",
     "Unit",
     "Worked",
@@ -44,14 +58,36 @@ __all__ = [
     "environment_of",
     "generator",
     "judge",
+    "keyed",
     "ladder",
+    "leave_models",
     "measured_work",
+    "roles_asked",
+    "roles_of",
     "validators",
     "work",
 ]
 
+MODEL_STOPS = (EndpointDown, BudgetSpent)
+STOPS = (DiskFull, SandboxUnavailable, *MODEL_STOPS)
+"""Errors after which no other lead would fare better: the build ends, and goes on from there when it is run again."""
+
 _CLIMBS = (VerdictStatus.PASS, VerdictStatus.SKIP)
 _NONE: Mapping[str, Verdict] = MappingProxyType({})
+_NO_MODELS = LlmSettings()
+_LENT: list[BuildContext] = []
+"""What this process has lent to plug-ins."""
+_FAULTS: Mapping[type[ModelOutputError], str] = MappingProxyType(
+    {
+        ModelRefused: "model_refused",
+        ModelTruncated: "model_truncated",
+        ModelEmpty: "model_empty",
+        ModelOverlong: "model_overlong",
+        ModelMalformed: "model_malformed",
+        ModelBadToolCall: "model_bad_tool_call",
+    }
+)
+"""What is wrong with a model's output, for the funnel."""
 
 
 class Lent(Model):
@@ -65,6 +101,9 @@ class Lent(Model):
     offline: bool
     threads: int = 1
     """How many pieces of the work may be done at once."""
+    llm: LlmSettings = LlmSettings()
+    ledger: Path | None = None
+    """What models cost is entered here; None: in the cache's folder."""
 
 
 class Unit(Lent):
@@ -78,6 +117,8 @@ class Worked(Model):
     trouble_kind: str = ""
     """What failed for the environment's sake, without where and why: equal for equal errors."""
     notes: tuple[str, ...] = ()
+    cached_answers: dict[str, int] = Field(default_factory=dict)
+    """Answers of models that came from the cache, by role."""
 
 
 @cache
@@ -110,18 +151,56 @@ def validators(kind: str) -> tuple[Validator, ...]:
     return tuple(sorted(wanted, key=lambda validator: (validator.order, validator.name)))
 
 
-def ladder(kind: str) -> str:
+def roles_of(asking: Iterable[Generator | Validator]) -> tuple[Role, ...]:
+    """Roles of models that plug-ins say they ask: their class attribute `models`.
+
+    Raises:
+        ConfigError: there is no such role.
+    """
+    named = {role: plugin.name for plugin in asking for role in getattr(plugin, "models", ())}
+    for role in named.keys() - set(ROLES):
+        raise ConfigError(
+            f"there is no role {role!r} for a model", where=f"plug-in {named[role]}",
+            next_step=f"correct its class attribute models; roles: {', '.join(ROLES)}",
+        )  # fmt: skip
+    return tuple(role for role in ROLES if role in named)
+
+
+def roles_asked(name: str, kind: str) -> tuple[Role, ...]:
+    """Roles of models that a generator and the validators of one kind of environment ask."""
+    return roles_of([generator(name), *validators(kind)])
+
+
+def keyed(lead: Lead, llm: LlmSettings) -> Lead:
+    """A lead as its generator planned it, with the models that the generator asks as a part of its key."""
+    models = llm.identity(roles_of([generator(lead.generator)]))
+    return lead.model_copy(update={"settings": digest_of([lead.settings, models])}) if models else lead
+
+
+def ladder(kind: str, llm: LlmSettings = _NO_MODELS) -> str:
     """Digest of everything that judges a candidate with one kind of environment.
 
-    What plays worlds is part of it: judging one again takes less than a second.
+    What plays worlds is part of it (judging one again takes less than a second), and so are the models that validators
+    ask.
     """
-    judges = [[validator.name, validator.version] for validator in validators(kind)]
+    judges = []
+    for validator in validators(kind):
+        models = llm.identity(roles_of([validator]))
+        judges.append([validator.name, validator.version, *([models] if models else [])])
     return digest_of([admission.VERSION, *judges, *([world_digest()] if kind == "world" else [])])
 
 
 @cache
-def _context(cache_dir: Path, sandbox: str, offline: bool) -> BuildContext:
-    return BuildContext(cache_dir, sandbox=sandbox, offline=offline)
+def _context(cache_dir: Path, sandbox: str, offline: bool, llm: LlmSettings, ledger: Path | None) -> BuildContext:
+    context = BuildContext(cache_dir, sandbox=sandbox, offline=offline, llm=llm, ledger=ledger)
+    _LENT.append(context)
+    return context
+
+
+def leave_models() -> None:
+    """Close what this process has open to models; what was found out about their endpoints is forgotten."""
+    for context in _LENT:
+        context.leave_models()
 
 
 def work(text: str) -> str:
@@ -131,7 +210,7 @@ def work(text: str) -> str:
         text: JSON of a Unit; the result is JSON of a Worked.
 
     Raises:
-        DiskFull, SandboxUnavailable: no other lead would fare better; the build should stop.
+        DiskFull, SandboxUnavailable, EndpointDown, BudgetSpent: no other lead would fare better.
     """
     unit = Unit.from_json(text)
     return measured_work(unit, lambda context: _settle(unit, context))
@@ -151,23 +230,27 @@ def measured_work(
         JSON of a Worked.
 
     Raises:
-        DiskFull, SandboxUnavailable: no other lead would fare better; the build should stop.
+        DiskFull, SandboxUnavailable, EndpointDown, BudgetSpent: no other lead would fare better.
     """
-    context = _context(unit.cache, unit.sandbox, unit.offline)
+    context = _context(unit.cache, unit.sandbox, unit.offline, unit.llm, unit.ledger)
     context.threads = unit.threads
     context.notes.clear()
     context.disk_bytes = 0
+    recalled = context.cached_answers
     watch = Stopwatch()
     owed = Outcome(lead=unit.lead, ladder=unit.ladder) if owed is None else owed
     try:
         outcome, trouble_kind = settle(context)
-    except (DiskFull, SandboxUnavailable):
+    except STOPS:
         raise
     except EnvsynthError as error:
         outcome, trouble_kind = owed.model_copy(update={"trouble": str(error)}), error.what
     cost = owed.cost + watch.cost() + Cost(disk_bytes=context.disk_bytes)
     outcome = outcome.model_copy(update={"cost": cost})
-    return Worked(outcome=outcome, trouble_kind=trouble_kind, notes=tuple(context.notes)).to_json()
+    return Worked(
+        outcome=outcome, trouble_kind=trouble_kind, notes=tuple(context.notes),
+        cached_answers={role: count - recalled.get(role, 0) for role, count in context.cached_answers.items()},
+    ).to_json()  # fmt: skip
 
 
 def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
@@ -177,8 +260,12 @@ def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
     that other leads would fare the same.
     """
     lead, source = unit.lead, unit.source
-    with boundary(EnvsynthError, "the generator failed", where=f"{source.uri} {lead.ref[:12]}"):
-        candidate = generator(lead.generator).develop(lead, source, context)
+    candidate: Candidate | Dropped
+    try:
+        with boundary(EnvsynthError, "the generator failed", where=f"{source.uri} {lead.ref[:12]}"):
+            candidate = generator(lead.generator).develop(lead, source, context)
+    except ModelOutputError as error:
+        candidate = Dropped(lead=lead, reason=_fault(error), detail=str(error))
     outcome = Outcome(lead=lead, ladder=unit.ladder)
     if isinstance(candidate, Dropped):
         owed = (candidate.detail or candidate.reason) if candidate.retryable else ""
@@ -248,8 +335,18 @@ def _one_verdict(
     try:
         with boundary(ValidatorError, f"validator {validator.name} failed", where=candidate.id):
             return validator.validate(candidate, source, context, tuple(earlier))
-    except (DiskFull, SandboxUnavailable):
+    except STOPS:
         raise
+    except ModelOutputError as error:
+        # A model that says nothing of use says nothing against the candidate; but what must be proved was not.
+        needed = validator.name in admission.REQUIRED[candidate.environment.kind]
+        return Verdict(
+            validator=validator.name,
+            version=validator.version,
+            status=VerdictStatus.FAIL if needed else VerdictStatus.SKIP,
+            findings=(Finding(rule=_fault(error), message=str(error)),),
+            cost=watch.cost(),
+        )
     except EnvsynthError as error:
         timed_out = isinstance(error, SandboxTimeout)
         return Verdict(
@@ -259,3 +356,7 @@ def _one_verdict(
             findings=(Finding(rule="environment_error", message=str(error)),),
             cost=watch.cost(),
         )
+
+
+def _fault(error: ModelOutputError) -> str:
+    return next((rule for kind, rule in _FAULTS.items() if isinstance(error, kind)), "model_output")

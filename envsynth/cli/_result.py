@@ -12,10 +12,12 @@ import typer
 
 from envsynth.cli._output import clean, heading, print_json, print_table
 from envsynth.config import DEFAULT_CATALOG
-from envsynth.models import BuildReport
+from envsynth.models import BuildReport, ModelUse
 
 if TYPE_CHECKING:
     from envsynth.revalidate import ValidationReport
+
+_MODEL_COLUMNS = ("role", "model", "calls", "cached", "uncertain", "tokens in", "tokens out", "US dollars")
 
 
 def print_result(report: BuildReport, *, json: bool) -> None:
@@ -32,6 +34,9 @@ def print_result(report: BuildReport, *, json: bool) -> None:
         ("leads", "status", "reason", "source"),
         [(row.leads, row.status, row.reason, row.source) for row in report.funnel],
     )
+    if report.models:
+        typer.echo("")
+        print_table(_MODEL_COLUMNS, [_model_row(use) for use in report.models])
     for error in report.errors:
         typer.echo(f"envsynth: {clean(error)}", err=True)
     typer.echo(f"\ncatalog  {_shown(report.catalog)}")
@@ -40,6 +45,13 @@ def print_result(report: BuildReport, *, json: bool) -> None:
     heading("Next")
     for line in _next_steps(report):
         typer.echo(f"  {line}")
+
+
+def _model_row(use: ModelUse) -> tuple[object, ...]:
+    cost = "unknown" if use.cost_usd is None else f"{use.cost_usd:.6f}"
+    uncertain = f"{use.uncertain} (at most ${use.uncertain_usd:.6f})" if use.uncertain_usd else use.uncertain
+    asked = (use.role, use.model, use.calls, use.cached, uncertain)
+    return (*asked, use.prompt_tokens, use.completion_tokens, cost)
 
 
 def print_validation(report: ValidationReport, *, json: bool) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from envsynth.models.base import Model
+from envsynth.models.base import Model, digest_of
 
 __all__ = ["DEFAULT_ENDPOINT", "ROLES", "LlmSettings", "Prices", "Role", "RoleSettings", "Sampling"]
 
@@ -133,3 +134,12 @@ class LlmSettings(Model):
         """The settings of a role."""
         settings: RoleSettings | None = getattr(self, name)
         return settings
+
+    def identity(self, names: Iterable[Role]) -> str:
+        """Digest of what decides the answers that these roles give; empty where none of them has a model.
+
+        Addresses, keys, prices and patience are no part of it: the same model elsewhere gives the same work.
+        """
+        found = {name: settings for name in names if (settings := self.role(name)) is not None}
+        told = {name: [one.model, one.sampling.document(), one.max_chars] for name, one in found.items()}
+        return digest_of(told) if told else ""

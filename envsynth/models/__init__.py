@@ -3,7 +3,7 @@
 from envsynth.models.base import SCHEMA_VERSION, Digest, Model, canonical_json, digest_of
 from envsynth.models.candidate import Candidate, Dropped, Lead, Provenance, Reference
 from envsynth.models.outcome import Outcome, OutcomeStatus
-from envsynth.models.report import BuildReport, Event, EventKind, FunnelRow
+from envsynth.models.report import BuildReport, Event, EventKind, FunnelRow, ModelUse
 from envsynth.models.source import Origin, Source, SourceKind, SourceOptions
 from envsynth.models.task import Task, Tier, VerdictSummary
 from envsynth.models.trajectory import ToolCall, Trajectory
@@ -74,6 +74,7 @@ __all__ = [
     "Invariant",
     "Lead",
     "Model",
+    "ModelUse",
     "Origin",
     "Outcome",
     "OutcomeStatus",

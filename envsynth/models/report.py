@@ -42,6 +42,28 @@ class FunnelRow(Model):
     leads: int = Field(ge=0)
 
 
+class ModelUse(Model):
+    """What one role's model was asked in a build, and what it cost."""
+
+    role: str
+    model: str
+    endpoint: str
+    calls: int = Field(default=0, ge=0)
+    """Requests that were answered."""
+    cached: int = Field(default=0, ge=0)
+    """Answers that came from the cache, at no cost."""
+    released: int = Field(default=0, ge=0)
+    """Requests that the endpoint turned away, unbilled."""
+    uncertain: int = Field(default=0, ge=0)
+    """Requests without an answer that may have been billed all the same."""
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    cost_usd: float | None = Field(default=None, ge=0)
+    """US dollars of the answered requests; None: prices are not known."""
+    uncertain_usd: float = Field(default=0.0, ge=0)
+    """Most US dollars that the uncertain requests can have cost, where prices are known."""
+
+
 class BuildReport(Model):
     """What a build came to."""
 
@@ -61,6 +83,8 @@ class BuildReport(Model):
     """Ids of the admitted tasks."""
     errors: tuple[str, ...] = ()
     """One line each: sources that could not be read, work that is owed."""
+    models: tuple[ModelUse, ...] = ()
+    """Roles whose models were asked in this build."""
     seconds: float = Field(ge=0)
     """Wall seconds of this build."""
     cpu_s: float = Field(ge=0)

@@ -9,9 +9,10 @@ from types import ModuleType
 
 import pytest
 
+from envsynth.cli._result import print_result
 from envsynth.config import BuildConfig
 from envsynth.errors import SandboxError
-from envsynth.models import BuildReport, Event, FunnelRow
+from envsynth.models import BuildReport, Event, FunnelRow, ModelUse
 
 
 class Pipeline(ModuleType):
@@ -108,6 +109,24 @@ def test_the_end_says_what_where_and_what_next(envsynth, pipeline):
     assert "reading ./repo\n[1/2] admitted t-1: Fix\\x1b[2J it\nerror: line 3 is bad\n" in printed.err
     assert "envsynth: l.txt:3: it is bad" in printed.err
     assert "catalog ls --catalog other.duckdb" in envsynth("build", "--source", "x", "--catalog", "other.duckdb").out
+
+
+def test_the_end_says_what_models_were_asked_and_cost(capsys):
+    asked = {"model": "big", "endpoint": "http://127.0.0.1:9/v1", "prompt_tokens": 1200, "completion_tokens": 34}
+    report = BuildReport(
+        build=1, catalog=Path("c.duckdb"), pack=None, leads=0, statuses={}, funnel=(), seconds=1, cpu_s=1,
+        models=(
+            ModelUse(role="author", calls=7, cached=2, uncertain=1, cost_usd=0.0125, uncertain_usd=0.003, **asked),
+            ModelUse(role="judge", calls=1, **asked),
+        ),
+    )  # fmt: skip
+    print_result(report, json=False)
+    printed = capsys.readouterr().out
+    assert "role\tmodel\tcalls\tcached\tuncertain\ttokens in\ttokens out\tUS dollars\n" in printed
+    assert "author\tbig\t7\t2\t1 (at most $0.003000)\t1200\t34\t0.012500\n" in printed
+    assert "judge\tbig\t1\t0\t0\t1200\t34\tunknown\n" in printed
+    print_result(report, json=True)
+    assert json.loads(capsys.readouterr().out)["models"][0]["cost_usd"] == 0.0125
 
 
 def test_json_lines(envsynth, pipeline):
