@@ -130,6 +130,15 @@ class Client:
             raise error
         return reply
 
+    def ping(self) -> Reply:
+        """An answer past the cache, whatever it says: address, key, model and credit are good.
+
+        Raises:
+            ModelEndpointError: there was no answer.
+            BudgetSpent: the spend limit leaves no room.
+        """
+        return self._sent(Asked((user("Answer with one word."),)), "ping", None)
+
     def fault(self, reply: Reply, tools: Sequence[Tool] = ()) -> ModelOutputError | None:
         """The error that `complete` would raise for a reply, or None."""
         return fault(reply, tools, self.settings)
