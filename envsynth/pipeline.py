@@ -17,7 +17,7 @@ from envsynth import plugins
 from envsynth.catalog import Catalog
 from envsynth.config import BuildConfig, write_resolved
 from envsynth.context import BuildContext
-from envsynth.errors import ConfigError, EnvsynthError, GeneratorError, boundary
+from envsynth.errors import BudgetSpent, ConfigError, EnvsynthError, GeneratorError, boundary
 from envsynth.executors import make_executor
 from envsynth.llm.account import Account
 from envsynth.models import BuildReport, Dropped, Lead, Outcome, OutcomeStatus, Source, Task
@@ -145,9 +145,18 @@ class _Build:
             units.append(self._unit(lead, plan, threads_each(self.config.jobs, left)))
             left -= plan.environment == "workspace"
         groups = [f"{plan.source.uri} {lead.group}" if lead.group else "" for lead, plan in pending]
-        if units:
-            for unit, result in make_executor(self.config.executor, self.config.jobs).map(work, units, groups):
+        if not units:
+            return
+        executor = make_executor(self.config.executor, self.config.jobs)
+        spent: BudgetSpent | None = None
+        for unit, result in executor.map(work, units, groups):
+            if isinstance(result, BudgetSpent):
+                spent = result
+                executor.stop()  # other workers' calls are under way and paid for: their answers are waited for
+            else:
                 self._take(catalog, number, Unit.from_json(unit), result)
+        if spent is not None:
+            raise spent
 
     def _pending(self, catalog: Catalog, number: int, plan: Planned) -> list[Lead]:
         """The source's leads that have no final outcome; what was dropped at once is recorded."""

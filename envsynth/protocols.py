@@ -249,6 +249,9 @@ class Executor(Protocol):
             groups: of each unit; neighbours with an equal one that is not empty are best done in one place.
         """
 
+    def stop(self) -> None:
+        """Begin no more units; `map` yields those that are under way, and ends."""
+
 
 __all__ = [
     "Backend",

@@ -24,6 +24,14 @@ class LocalExecutor:
 
     def __init__(self, jobs: int) -> None:
         self.jobs = max(1, jobs)
+        self._stopped = False
+        self._crew: _Crew | None = None
+
+    def stop(self) -> None:
+        """Begin no more units; `map` yields those that are under way, and ends."""
+        self._stopped = True
+        if self._crew is not None:
+            self._crew.stop()
 
     def map(self, work: Work, units: Sequence[str], groups: Sequence[str] = ()) -> Iterator[Result]:
         """Yield (unit, result or error) as each ends.
@@ -39,11 +47,14 @@ class LocalExecutor:
         """
         if self.jobs == 1 or len(units) <= 1:
             for unit in units:
-                yield unit, _call(work, unit)
+                if not self._stopped:
+                    yield unit, _call(work, unit)
             return
-        crew = _Crew(work, _parcels(units, groups), self.jobs)
+        crew = self._crew = _Crew(work, _parcels(units, groups), self.jobs)
         yield from crew.run()
         for unit in crew.lost:
+            if self._stopped:
+                return
             alone = _Crew(work, [deque([unit])], 1)
             yield from alone.run()
             if alone.lost:
@@ -94,6 +105,12 @@ class _Crew:
                     yield worker.unit, answer
         finally:
             self._disband()
+
+    def stop(self) -> None:
+        """Hand out nothing more."""
+        self._waiting.clear()
+        for parcel in self._open.values():
+            parcel.clear()
 
     def _hand_out(self) -> bool:
         """Keep everyone busy; whether anyone is."""

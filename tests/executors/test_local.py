@@ -162,3 +162,14 @@ def test_what_is_given_up_ends_its_workers() -> None:
 def test_an_unknown_executor_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="no executor 'slurm'"):
         make_executor("slurm", 1)
+
+
+@pytest.mark.parametrize(("jobs", "begun"), [(1, 1), (2, 2)])
+def test_stopped_it_ends_what_is_under_way_and_begins_nothing(jobs: int, begun: int) -> None:
+    executor = LocalExecutor(jobs)
+    done = []
+    for unit, result in executor.map(shout, list("abcdef"), ["g"] * 3 + [""] * 3):
+        executor.stop()
+        done.append((unit, result))
+    assert len(done) == begun
+    assert all(result == unit.upper() for unit, result in done)
