@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from envsynth.config import BuildConfig
 
 
 def build(  # noqa: PLR0913 (one parameter an option)
@@ -54,13 +57,18 @@ def build(  # noqa: PLR0913 (one parameter an option)
     Interrupted anywhere and run again, it loses nothing and repeats nothing that had finished.
     """
     from envsynth.config import load_config
-    from envsynth.errors import ConfigError
 
     resolved = load_config(
         config, sources=tuple(source) if source else None, catalog=catalog, out=out, format=format, seed=seed,
         limit=limit, jobs=jobs, executor=executor, sandbox=sandbox, cache=cache, offline=offline, keep_going=keep_going,
         llm=llm or (), budget=budget,
     )  # fmt: skip
+    _build(resolved, json=json)
+
+
+def _build(resolved: BuildConfig, *, json: bool) -> None:
+    from envsynth.errors import ConfigError
+
     if not resolved.sources:
         raise ConfigError(
             "no source is named", where="command line",
