@@ -15,7 +15,8 @@ _UNCOMPARED = ("semantic", "exempt")
 def diff_fault(check: JSON, diffs: Mapping[str, TableDiff], tables: Sequence[JSON], answer: Mapping[str, JSON]) -> str:
     """Why the change is not the expected one; empty when it is.
 
-    The order is AppWorld's (arXiv:2407.18901): changed tables, counts, columns, values with tolerance, answer.
+    Changes within a column's tolerance are none. The order is AppWorld's (arXiv:2407.18901): changed tables, counts,
+    columns, values with tolerance, answer.
 
     Args:
         check: document of a `models.Check` of kind `diff`.
@@ -101,7 +102,7 @@ def _said(row: Row, names: Iterable[str]) -> tuple[tuple[str, JSON], ...]:
 def _removal_fault(table: JSON, wanted: Sequence[JSON], removed: Sequence[Row]) -> str:
     keys = key_columns(table)
     if not compared_columns(table):
-        # Its rows are nothing but a number, and that is right by now.
+        # Its rows say nothing that could be compared, and how many are gone was asked before.
         return ""
     if not keys:
         # What stood there before the episode is known to the last column, free texts too.
