@@ -1,5 +1,6 @@
 """Language models behind any OpenAI-compatible endpoint: typed answers, cached by content, paid from a ledger."""
 
+from envsynth.llm.authoring import REPAIRS, Authored, Order, Unrepaired, author
 from envsynth.llm.client import Client, Structured, Tally, open_client
 from envsynth.llm.ledger import Ledger, Spend, ledger_path
 from envsynth.llm.messages import Message, Reply, Tool, ToolCall, Usage, assistant, system, tool_result, user
@@ -8,11 +9,14 @@ from envsynth.llm.resolve import load_llm
 from envsynth.llm.settings import ROLES, LlmSettings, Prices, Role, RoleSettings, Sampling
 
 __all__ = [
+    "REPAIRS",
     "ROLES",
+    "Authored",
     "Client",
     "Ledger",
     "LlmSettings",
     "Message",
+    "Order",
     "Prices",
     "Prompt",
     "Reply",
@@ -24,8 +28,10 @@ __all__ = [
     "Tally",
     "Tool",
     "ToolCall",
+    "Unrepaired",
     "Usage",
     "assistant",
+    "author",
     "ledger_path",
     "load_llm",
     "load_prompt",

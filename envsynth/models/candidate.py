@@ -78,6 +78,8 @@ class Candidate(Model):
     panel: tuple[Trajectory, ...] = ()
     """Labelled trajectories that the generator proposes, with the outcomes it claims; validators play them."""
     budget: Budget = Budget()
+    hint: str = ""
+    """What would help to solve it; told only in rollouts that measure what it is worth, never in the task."""
     provenance: Provenance
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """For people and plug-ins; no core code reads it."""
