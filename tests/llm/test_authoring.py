@@ -38,7 +38,7 @@ def test_what_was_found_goes_back_and_the_repair_is_kept(tmp_path: Path) -> None
         written = author(client, _order())
         assert written.value.price == 5
         assert [[f.rule for f in found] for found in written.repairs] == [["too_low"]]
-        told = model.received[1]
+        told = model.requests[1]
     assert "too_low (price): 1 is below 3" in told.prompt
     assert [m["role"] for m in told.messages if m["role"] != "system"] == ["user", "assistant", "user"]
 
@@ -51,13 +51,13 @@ def test_after_every_repair_the_finding_is_the_reason(tmp_path: Path) -> None:
     ):
         author(client, _order())
     assert raised.value.reason == "too_low"
-    assert len(model.received) == 6
+    assert len(model.requests) == 6
 
 
 def test_a_repair_shows_only_the_last_try(tmp_path: Path) -> None:
     answers = [answer_json({"price": n}) for n in range(4)]
     with ScriptedModel(answers) as model, _client(model, tmp_path) as client:
         author(client, _order())
-        assert len({len(one.messages) for one in model.received[1:]}) == 1
-        assert "2 is below 3" in model.received[3].prompt
-        assert "1 is below 3" not in model.received[3].prompt
+        assert len({len(one.messages) for one in model.requests[1:]}) == 1
+        assert "2 is below 3" in model.requests[3].prompt
+        assert "1 is below 3" not in model.requests[3].prompt
