@@ -4,6 +4,20 @@ from envsynth.models.base import SCHEMA_VERSION, Digest, Model, canonical_json, 
 from envsynth.models.candidate import Candidate, Dropped, Lead, Provenance, Reference
 from envsynth.models.outcome import Outcome, OutcomeStatus
 from envsynth.models.report import BuildReport, Event, EventKind, FunnelRow, ModelUse
+from envsynth.models.rollout import (
+    Attempt,
+    AttemptGrade,
+    AttemptStatus,
+    ChatCall,
+    ChatMessage,
+    ChatTool,
+    Ending,
+    FailureKind,
+    Policy,
+    Tokens,
+    TraceStep,
+    attempt_key,
+)
 from envsynth.models.source import Origin, Source, SourceKind, SourceOptions
 from envsynth.models.task import Task, Tier, VerdictSummary
 from envsynth.models.trajectory import ToolCall, Trajectory
@@ -50,10 +64,16 @@ from envsynth.models.world import (
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Attempt",
+    "AttemptGrade",
+    "AttemptStatus",
     "Budget",
     "BuildReport",
     "Candidate",
     "ChangedRow",
+    "ChatCall",
+    "ChatMessage",
+    "ChatTool",
     "Check",
     "Column",
     "ColumnRole",
@@ -65,8 +85,10 @@ __all__ = [
     "Digest",
     "Dropped",
     "Each",
+    "Ending",
     "Event",
     "EventKind",
+    "FailureKind",
     "FileMode",
     "Finding",
     "FunnelRow",
@@ -79,6 +101,7 @@ __all__ = [
     "Outcome",
     "OutcomeStatus",
     "Parameter",
+    "Policy",
     "Provenance",
     "Recipe",
     "Reference",
@@ -98,9 +121,11 @@ __all__ = [
     "TestRun",
     "TestStatus",
     "Tier",
+    "Tokens",
     "Tool",
     "ToolCall",
     "ToolKind",
+    "TraceStep",
     "Trajectory",
     "Tree",
     "TreeEntry",
@@ -114,6 +139,7 @@ __all__ = [
     "Workspace",
     "World",
     "WorldRef",
+    "attempt_key",
     "canonical_json",
     "digest_of",
     "role_of",
