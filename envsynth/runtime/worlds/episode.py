@@ -45,6 +45,8 @@ class WorldModel:
         self.hidden = Hidden(document)
         decimals = _declared_decimals(document)
         self.tools: dict[str, WorldTool] = {tool["name"]: WorldTool(tool, decimals) for tool in document["tools"]}
+        self.writes = {tool["name"]: _written_by(tool, document["tables"]) for tool in document["tools"]}
+        """Tables that a call of each tool may change."""
         self.over: str = document["over"] and marked(Phase.ENDING, document["over"])
         self.clock: str = document["clock"]
         self.keeps_time = any(
@@ -161,6 +163,8 @@ class WorldEpisode:
         self._lock = RLock()
         self._connection: Connection | None = None
         self._transcript = Transcript()
+        self._whole = False
+        """Whether the transcript has every call since the initial state."""
         self._kept = 0
         """Calls of the transcript that a rollback of the connection does not undo."""
         self._now = task.model.clock
@@ -174,6 +178,7 @@ class WorldEpisode:
         if not self._connection.rewind(image):
             self._load(image)
         self._begin(Transcript())
+        self._whole = True
         return self.task.instruction
 
     def tools(self) -> list[JSON]:
@@ -291,7 +296,7 @@ class WorldEpisode:
             for number, turn in enumerate(self._transcript.turns, 1)
         ]
         model = self.task.model
-        return Ending(model.document, model.image, self._open().image(), rows, self._transcript.answer)
+        return Ending(model.document, model.image, self._open().image(), rows, self._transcript.answer, self._written())
 
     @_alone
     def grade(self) -> Grade:
@@ -314,6 +319,13 @@ class WorldEpisode:
         if connection is not None:
             self.task.model.leave(connection)
 
+    def _written(self) -> frozenset[str] | None:
+        """Tables that the calls may have changed; None: the state came from elsewhere."""
+        if not self._whole:
+            return None
+        called = {turn.tool for turn in self._transcript.turns if not turn.called.error}
+        return frozenset().union(*(self.task.model.writes[tool] for tool in called))
+
     def _load(self, image: bytes) -> None:
         if self._connection is None or self.task.model.lists:
             self.close()
@@ -321,7 +333,7 @@ class WorldEpisode:
         self._connection.load(image)
 
     def _begin(self, transcript: Transcript) -> None:
-        self._transcript, self._kept = transcript, len(transcript.turns)
+        self._transcript, self._kept, self._whole = transcript, len(transcript.turns), False
         self._now = self.task.model.clock
         self._look_at_clock()
 
@@ -382,6 +394,12 @@ class WorldEpisode:
 def _name(tool: JSON) -> str:
     """What an agent gave as a tool's name, as messages and the trace have it: text that any database takes."""
     return tool[:100].encode("utf-8", "replace").decode() if isinstance(tool, str) else f"({type(tool).__name__})"
+
+
+def _written_by(tool: JSON, tables: JSON) -> frozenset[str]:
+    """Tables whose names stand anywhere in a tool's effects; a world has no other way to write."""
+    effects = "\n".join(tool["effects"]).lower()
+    return frozenset(table["name"] for table in tables if table["name"] in effects)
 
 
 def _statements(document: JSON) -> Iterator[str]:

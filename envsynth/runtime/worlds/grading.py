@@ -34,6 +34,8 @@ class Ending(NamedTuple):
     trace: Sequence[tuple[JSON, ...]]
     """Rows of `trace`: turn, tool, arguments (JSON), ok, result (JSON), error, cost."""
     answer: Mapping[str, JSON]
+    written: frozenset[str] | None = None
+    """Tables that may differ from the initial state; None: any."""
 
 
 class WorldDatabase(SealedDatabase):
@@ -49,7 +51,8 @@ class WorldDatabase(SealedDatabase):
         connection.executemany("INSERT INTO answer VALUES (?, ?)", ending.answer.items())
         super().__init__(connection)
         self._functions = known_functions() | DATE_FUNCTIONS
-        self._tables: Sequence[JSON] = ending.document["tables"]
+        tables: Sequence[JSON] = ending.document["tables"]
+        self._tables = [table for table in tables if ending.written is None or table["name"] in ending.written]
 
     def diff(self) -> dict[str, TableDiff]:
         """The tables that changed, and how."""

@@ -318,3 +318,21 @@ def test_a_row_that_is_taken_away_and_put_back_is_no_difference() -> None:
     assert episode.call("replace", {}).ok
     assert episode.grade().detail["changed"] == {}
     assert episode.grade().outcome == 1
+
+
+@pytest.mark.parametrize(
+    "effect", ["UPDATE 'stock' SET price = 0", 'delete from "STOCK"', "UPDATE [Stock] SET price=0"]
+)
+def test_a_table_is_compared_however_an_effect_spells_it(effect: str) -> None:
+    document = worldkit.with_tool("spoil", kind="write", effects=[effect])
+    episode = worldkit.episode_of(document)
+    assert episode.call("spoil", {}).ok
+    assert "stock" in episode.grade().detail["changed"]
+
+
+def test_a_state_from_elsewhere_is_compared_whole() -> None:
+    episode = worldkit.episode_of()
+    assert episode.call(*LAMP).ok
+    moved, snapshot = worldkit.episode_of(), episode.snapshot()
+    moved.restore(snapshot._replace(transcript=type(snapshot.transcript)()))
+    assert moved.grade().detail["changed"] == episode.grade().detail["changed"] != {}
