@@ -1,0 +1,1 @@
+"""Worlds and tasks that an author model writes."""
