@@ -233,6 +233,7 @@ class WorldEpisode:
         """An independent copy, trace included."""
         twin = WorldEpisode(self.task)
         twin.restore(self.snapshot())
+        twin._whole = self._whole
         return twin
 
     @_alone

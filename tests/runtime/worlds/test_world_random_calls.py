@@ -126,7 +126,9 @@ def played(world: World, other: World, drawn: Iterator[tuple[Any, Any]], secrets
             if answer.done:
                 break
         fork = episode.fork()
-        # A fork's grade compares every table, the episode's own those that its calls can have changed.
+        assert fork.grade() == episode.grade()
+        # After this every table is compared; before, those that its calls can have changed.
+        fork.restore(episode.snapshot())
         assert fork.grade() == episode.grade()
         fork.close()
     finally:
