@@ -196,8 +196,8 @@ def recovered(attempts: Sequence[Attempt], failed: Sequence[bool]) -> tuple[Atte
 def chance_still_mixed(outcomes: Sequence[bool], size: int) -> float:
     """The chance that a group whose attempts have ended alike so far will be mixed when it is whole.
 
-    1 - (m + 1) / (size + 1) after m >= 1 equal ones: the rule of succession. A trainer that stops a group below some chance
-    saves the rest of all-or-nothing groups.
+    1 - (m + 1) / (size + 1) after m >= 1 equal ones: the rule of succession. A trainer that stops a group below some
+    chance saves the rest of all-or-nothing groups.
 
     Args:
         outcomes: of the attempts that have ended; 1.0 where they differ already.
