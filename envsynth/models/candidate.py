@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field, JsonValue
 
 from envsynth.models.base import SCHEMA_VERSION, Digest, Model, digest_of
@@ -9,6 +11,8 @@ from envsynth.models.trajectory import Trajectory
 from envsynth.models.verifier import Budget, Verifier
 from envsynth.models.workspace import Workspace
 from envsynth.models.world import WorldRef
+
+_UNFIT = re.compile(r"[^a-z0-9._-]+")
 
 
 class Lead(Model):
@@ -107,9 +111,9 @@ class Candidate(Model):
 
     @property
     def id(self) -> str:
-        """Short, stable name: the source's name, the reference, and the lead's key."""
+        """Short, stable name: the source's name, the reference, and the lead's key; fit to be a folder's."""
         lead = self.provenance.lead
-        return f"{lead.name}-{lead.ref[:8].lower()}-{lead.key[:6]}"
+        return f"{lead.name}-{_UNFIT.sub('-', lead.ref[:8].lower())}-{lead.key[:6]}"
 
 
 class Dropped(Model):

@@ -65,6 +65,8 @@ class Work:
     commit: Commit
     parts: Split
     drilled: Drilled
+    patch: bytes | None = None
+    """The known solution as a unified diff; None: what git says between the parent and the commit."""
 
     @property
     def where(self) -> str:
@@ -73,9 +75,25 @@ class Work:
 
     def candidate(self) -> Candidate | Dropped:
         """Environment, runs, text."""
+        prepared = self.prepared()
+        if isinstance(prepared, Dropped):
+            return prepared
+        generated = only_new(prepared.generated, self.parts.fixed)
+        start = self.parts.start.overlay(generated)
+        workspace = self.workspace(start, generated, prepared)
+        measured = self._measure(workspace, start)
+        if isinstance(measured, Dropped):
+            return measured
+        written = self._write(start, measured, prepared)
+        if written.reason:
+            return self.dropped(written.reason, written.detail)
+        return self._assemble(written.text, workspace, start, measured)
+
+    def prepared(self) -> Prepared | Dropped:
+        """The project's environment as of the commit."""
         language = self.context.language(LANGUAGE)
         if not language.detect(self.parts.fixed):
-            return self._dropped("non_python", "no Python project at this commit")
+            return self.dropped("non_python", "no Python project at this commit")
         try:
             prepared = language.prepare(
                 self.parts.fixed, newest=self.commit.committed, version_hint=self.git.nearest_tag(self.parts.parent),
@@ -83,23 +101,15 @@ class Work:
             )  # fmt: skip
         except NoInterpreter as exc:
             # The machine's lack and not the commit's fault: tried again by every build, which costs next to nothing.
-            dropped = self._dropped("no_interpreter", f"{exc.cause}. Next: {exc.next_step}")
+            dropped = self.dropped("no_interpreter", f"{exc.cause}. Next: {exc.next_step}")
             return dropped.model_copy(update={"retryable": True})
         except SourceError as exc:
-            return self._dropped("cannot_install", f"{exc.what}: {exc.cause}" if exc.cause else exc.what)
+            return self.dropped("cannot_install", f"{exc.what}: {exc.cause}" if exc.cause else exc.what)
         self.context.spent(prepared.cost)
-        generated = _only_new(prepared.generated, self.parts.fixed)
-        start = self.parts.start.overlay(generated)
-        workspace = self._workspace(start, generated, prepared)
-        measured = self._measure(workspace, start)
-        if isinstance(measured, Dropped):
-            return measured
-        written = self._write(start, measured, prepared)
-        if written.reason:
-            return self._dropped(written.reason, written.detail)
-        return self._assemble(written.text, workspace, start, measured)
+        return prepared
 
-    def _workspace(self, start: Tree, generated: Tree, prepared: Prepared) -> Workspace:
+    def workspace(self, start: Tree, generated: Tree, prepared: Prepared) -> Workspace:
+        """The task's environment: a start tree that has what the project's build made, and what only the grader has."""
         rules = self.parts.role.rules
         # What a build makes of a role that grading restores, such as a compiled extension, must be restored too.
         made = generated.select(lambda path: role_of(path, rules) in (Role.TEST, Role.CONFIG))
@@ -123,16 +133,16 @@ class Work:
         reference = self.context.run_tests(workspace, solved, "reference", 0, self.source)
         self._complain(reference)
         if reference.timed_out:
-            return self._dropped("tests_time_out", f"no end in {workspace.command.timeout_s:.0f} s with the solution")
+            return self.dropped("tests_time_out", f"no end in {workspace.command.timeout_s:.0f} s with the solution")
         if not any(record.status is TestStatus.PASSED for record in reference.records):
             tail = reference.output_tail.strip().splitlines()
             detail = f"with the solution: {counts(reference) or 'no test reported'}"
-            return self._dropped("tests_pass_nothing", f"{detail}; {tail[-1][:200]}" if tail else detail)
+            return self.dropped("tests_pass_nothing", f"{detail}; {tail[-1][:200]}" if tail else detail)
         before = self.context.run_tests(workspace, start, "start", 0, self.source)
         self._complain(before)
         if not fail_to_pass(before, reference):
             detail = f"start: {counts(before)}; with the solution: {counts(reference)}"
-            return self._dropped("no_fail_to_pass", detail)
+            return self.dropped("no_fail_to_pass", detail)
         return Measured(before, reference)
 
     def _complain(self, run: TestRun) -> None:
@@ -186,7 +196,7 @@ class Work:
     def _assemble(self, instruction: str, workspace: Workspace, start: Tree, measured: Measured) -> Candidate:
         blobs = self.context.blobs
         with boundary(GeneratorError, "the solution's diff cannot be made", where=self.where):
-            patch = patch_of(self.git, self.parts, self.commit.oid)
+            patch = patch_of(self.git, self.parts, self.commit.oid) if self.patch is None else self.patch
         return Candidate(
             instruction=instruction,
             environment=workspace,
@@ -209,9 +219,11 @@ class Work:
             },
         )
 
-    def _dropped(self, reason: str, detail: str) -> Dropped:
+    def dropped(self, reason: str, detail: str) -> Dropped:
+        """The lead, given up."""
         return Dropped(lead=self.lead, reason=reason, detail=" ".join(detail.split())[:500])
 
 
-def _only_new(generated: Tree, tree: Tree) -> Tree:
+def only_new(generated: Tree, tree: Tree) -> Tree:
+    """What a build made that the project does not have itself."""
     return generated.select(lambda path: path not in tree.by_path)
