@@ -71,7 +71,7 @@ def _queries(candidate: Candidate) -> Iterator[Finding]:
             yield Finding(rule="check_sql_invalid", message=error, where=check.id)
     for criterion in candidate.verifier.rubric:
         for sql, single in ((criterion.sql, True), (criterion.evidence, False)):
-            error = validate_sql(sql, single_value=single)
+            error = validate_sql(sql, single_value=single) if sql or not single else ""
             if error:
                 yield Finding(rule="criterion_sql_invalid", message=error, where=criterion.id)
 

@@ -73,18 +73,29 @@ class CriterionClass(StrEnum):
 
 
 class Criterion(Model):
-    """One graded line of a process rubric."""
+    """One graded line of a process rubric: a query decides it or, where a prompt stands instead, a judge.
+
+    A judge criterion does not apply where no judge speaks.
+    """
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     class_: CriterionClass = Field(alias="class")
-    sql: str
-    """One SELECT; its first value true, false, or NULL for not applicable."""
+    sql: str = ""
+    """One SELECT; its first value true, false, or NULL for not applicable. Empty: a judge decides."""
     evidence: str
-    """One SELECT whose rows show why."""
+    """One SELECT whose rows show why; a judge sees them."""
     text: str
     """The criterion in words."""
+    prompt: str = ""
+    """Of a judge criterion: what a judge is asked of the episode; of a pitfall, whether it was fallen into."""
 
     model_config = {**Model.model_config, "populate_by_name": True}
+
+    @model_validator(mode="after")
+    def _one_decides(self) -> Criterion:
+        if bool(self.sql) == bool(self.prompt):
+            raise ValueError(f"criterion {self.id}: either a query decides it, or a judge who is asked its prompt")
+        return self
 
 
 class RewardSpec(Model):

@@ -173,6 +173,8 @@ def _check(database: EpisodeDatabase, check: JSON, where: str) -> bool:
 
 
 def _criterion(database: EpisodeDatabase, line: JSON, where: str) -> bool | None:
+    if not line["sql"]:
+        return None  # for a judge to say
     met = database.truth(line["sql"], where=f"{where}: criterion {line['id']}")
     return (not met) if met is not None and line["class"] == "pitfall" else met
 

@@ -44,7 +44,7 @@ def _evaluated(candidate: Candidate, world: World, database: WorldDatabase) -> I
             yield Finding(rule="check_sql_invalid", message=fault, where=f"check {check.id}")
     yield from _of_invariants(world, database)
     for line in verifier.rubric:
-        for fault in (_value(database, line.sql)[0], _rows(database, line.evidence)[0]):
+        for fault in (_value(database, line.sql)[0] if line.sql else "", _rows(database, line.evidence)[0]):
             if fault:
                 yield Finding(rule="criterion_sql_invalid", message=fault, where=f"criterion {line.id}")
     if verifier.utility is not None:
