@@ -1,0 +1,31 @@
+"""Rollouts: attempts of policies at tasks, stored, counted and judged with intervals."""
+
+from envsynth.rollout.attempting import attempted
+from envsynth.rollout.failures import MECHANISM_SUCCESS, failure_of, is_success, threshold_of
+from envsynth.rollout.playable import Playable, playable, played_digest, playing
+from envsynth.rollout.statistics import (
+    Interval,
+    clustered,
+    mixed_chance,
+    mixed_chance_of_rate,
+    pass_at_k,
+    wilson,
+)
+
+__all__ = [
+    "MECHANISM_SUCCESS",
+    "Interval",
+    "Playable",
+    "attempted",
+    "clustered",
+    "failure_of",
+    "is_success",
+    "mixed_chance",
+    "mixed_chance_of_rate",
+    "pass_at_k",
+    "playable",
+    "played_digest",
+    "playing",
+    "threshold_of",
+    "wilson",
+]
