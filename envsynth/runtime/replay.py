@@ -1,9 +1,9 @@
-"""Plays a pack's panel and compares every reward with the recorded one."""
+"""Plays a pack's panel and compares rewards: with the recorded ones, or every component through a trainer's runtime."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -11,6 +11,10 @@ from ..errors import EnvsynthError
 from .contract import JSON
 from .pack import Pack
 from .play import play
+from .rewards import reward_vector
+
+Through = Callable[[str, Sequence[JSON]], Mapping[str, float]]
+"""Plays a task's calls through a trainer's own runtime; gives every component of the reward that arrives there."""
 
 
 class Replayed(NamedTuple):
@@ -22,29 +26,36 @@ class Replayed(NamedTuple):
     got: float | None
     """None where the environment failed; `error` says how."""
     error: str = ""
+    differs: bool = False
+    """Whether another component than the reward differs; `error` says which."""
 
     @property
     def verdict(self) -> str:
         """`same`, `differs` or `error`."""
+        if self.differs:
+            return "differs"
         if self.got is None:
             return "error"
         return "same" if self.got == self.expected else "differs"
 
 
-def replay(pack: Pack, *, sandbox: str = "", only: str = "") -> Iterable[Replayed]:
+def replay(pack: Pack, *, sandbox: str = "", only: str = "", through: Through | None = None) -> Iterable[Replayed]:
     """Play each trajectory of the panel, in order.
 
     Args:
         pack: what to play.
         sandbox: as for `Pack.open`.
         only: a task's id; empty: all.
+        through: a trainer's runtime; each trajectory is then played here and there, and all components compared.
     """
     for task_id, lines in groupby(pack.panel(), key=lambda line: str(line["task"])):
         if not only or only == task_id:
-            yield from _replay_task(pack, task_id, list(lines), sandbox)
+            yield from _replay_task(pack, task_id, list(lines), sandbox, through)
 
 
-def _replay_task(pack: Pack, task_id: str, lines: list[JSON], sandbox: str) -> Iterable[Replayed]:
+def _replay_task(
+    pack: Pack, task_id: str, lines: list[JSON], sandbox: str, through: Through | None
+) -> Iterable[Replayed]:
     try:
         episode = pack.open(task_id, sandbox=sandbox)
     except EnvsynthError as exc:
@@ -53,15 +64,39 @@ def _replay_task(pack: Pack, task_id: str, lines: list[JSON], sandbox: str) -> I
     try:
         for line in lines:
             try:
-                yield Replayed(task_id, line["label"], line["reward"], play(episode, line["calls"]).reward)
+                grade = play(episode, line["calls"])
+                if through is None or grade.reward != line["reward"]:
+                    yield Replayed(task_id, line["label"], line["reward"], grade.reward)
+                else:
+                    yield _compared(task_id, line, reward_vector(grade), through(task_id, line["calls"]))
             except EnvsynthError as exc:
                 yield Replayed(task_id, line["label"], line["reward"], None, str(exc))
     finally:
         episode.close()
 
 
-def main(pack: Pack, arguments: list[str], write: Callable[[str], object] = print) -> int:
-    """Replay from the command line: `[--json] [--sandbox NAME] [TASK]`, a line a trajectory.
+def _compared(task_id: str, line: JSON, here: Mapping[str, float], there: Mapping[str, float]) -> Replayed:
+    """Both vectors; where a component differs, the first one's values, and its name as the reason."""
+    differing = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
+    if not differing:
+        return Replayed(task_id, line["label"], here["reward"], there["reward"])
+    shown = ", ".join(f"{name} {here.get(name)} here, {there.get(name)} there" for name in differing[:5])
+    return Replayed(task_id, line["label"], here["reward"], there.get("reward"), shown, differs=True)
+
+
+def main(
+    pack: Pack,
+    arguments: list[str],
+    write: Callable[[str], object] = print,
+    load_through: Callable[[], Through] | None = None,
+) -> int:
+    """Replay from the command line: `[--json] [--sandbox NAME] [--through] [TASK]`, a line a trajectory.
+
+    Args:
+        pack: what to play.
+        arguments: of the command line.
+        write: takes each line.
+        load_through: imports the trainer's runtime, where `--through` asks for it.
 
     Returns:
         0: every reward is the same. 1: one differs. 2: wrong usage. 3: the environment failed, which is no difference.
@@ -72,12 +107,17 @@ def main(pack: Pack, arguments: list[str], write: Callable[[str], object] = prin
     parser.add_argument("task", nargs="?", default="", help="play this task only")
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.add_argument("--sandbox", default="", help="auto, bubblewrap, docker, docker:RUNTIME or local")
+    if load_through is not None:
+        parser.add_argument(
+            "--through", action="store_true", help="play through the trainer's runtime too, and compare"
+        )
     options = parser.parse_args(arguments)
     verdicts = []
     try:
         if options.task:
             pack.require(options.task)
-        for found in replay(pack, sandbox=options.sandbox, only=options.task):
+        through = load_through() if load_through is not None and options.through else None
+        for found in replay(pack, sandbox=options.sandbox, only=options.task, through=through):
             verdicts.append(found.verdict)
             write(_as_json(found) if options.json else _as_text(found))
     except EnvsynthError as exc:
@@ -93,5 +133,5 @@ def _as_json(found: Replayed) -> str:
 
 
 def _as_text(found: Replayed) -> str:
-    got = found.error if found.got is None else f"{found.got:g}"
+    got = found.error if found.got is None else f"{found.got:g}" + (f" ({found.error})" if found.differs else "")
     return f"{found.verdict:8}{found.task}  {found.label}  expected {found.expected:g}, got {got}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from .contract import Grade
+
 
 def gate(conditions: Mapping[str, bool]) -> float:
     """1.0 when every condition on the transcript holds, else 0.0.
@@ -62,3 +64,17 @@ def normalised(utility: float, scale: Mapping[str, float]) -> float:
 def combined(gate: float, outcome: float) -> float:
     """`reward = gate × outcome`."""
     return gate * outcome
+
+
+def reward_vector(grade: Grade) -> dict[str, float]:
+    """Every component of a grade as a flat mapping of finite numbers, the same for every trainer.
+
+    `reward`, `outcome`, `gate`, `process` where the task has a rubric that applies, `check.ID`, `criterion.ID` where it
+    applies, and `penalty.ID`.
+    """
+    parts = {"reward": grade.reward, "outcome": grade.outcome, "gate": grade.gate}
+    if grade.process is not None:
+        parts["process"] = grade.process
+    parts |= {f"check.{name}": float(held) for name, held in grade.checks.items()}
+    parts |= {f"criterion.{name}": float(met) for name, met in grade.criteria.items() if met is not None}
+    return parts | {f"penalty.{name}": value for name, value in grade.penalties.items()}

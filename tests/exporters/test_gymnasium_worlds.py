@@ -96,7 +96,7 @@ def test_a_trajectory_that_overdraws_the_budget_has_no_reward_unless_the_world_i
 
 def test_opening_a_world_imports_no_sandbox_and_makes_no_folder(pack: Path) -> None:
     code = (
-        "import json, desk_tasks.env as e\n"
+        "import json, desk_tasks.pack as e\n"
         "task = e.tasks()[-1]['id']; episode = e.PACK.open(task); episode.reset()\n"
         "episode.call('pull', {'arm': 1}); grade = episode.grade()\n"
         "loaded = [name for name in sys.modules if 'sandbox' in name or name.endswith('.workspace')]\n"

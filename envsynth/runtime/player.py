@@ -1,0 +1,122 @@
+"""One episode at a time for trainers' own runtimes: names and texts in, texts and numbers out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from threading import RLock
+
+from .contract import JSON, Episode
+from .observe import render
+from .pack import Pack
+from .rewards import reward_vector
+
+MAX_TEXT = 100_000
+"""Characters of a result that an agent is shown."""
+
+
+class Player:
+    """Plays tasks of a pack, one after the other. Parallel calls of one turn take turns.
+
+    What is shown of a call is text; mistakes are told as text that begins with `error:`. A result says nothing of the
+    reward before the episode is over.
+    """
+
+    def __init__(self, pack: Pack, *, sandbox: str = "", cache_dir: Path | None = None) -> None:
+        """A player without an episode.
+
+        Args:
+            pack: whose tasks are played.
+            sandbox: for workspaces; as for `Pack.open`.
+            cache_dir: for workspaces; as for `Pack.open`.
+        """
+        self._pack = pack
+        self._sandbox = sandbox
+        self._cache_dir = cache_dir
+        self._lock = RLock()
+        self._task = ""
+        self._episode: Episode | None = None
+        self.done = False
+        """Whether the episode is over."""
+
+    @property
+    def task(self) -> str:
+        """Id of the task that is played; empty before the first."""
+        return self._task
+
+    def begin(self, task: str) -> str:
+        """Start a task afresh, whatever was played before; returns its instruction.
+
+        Raises:
+            ConfigError: no such task.
+            SandboxError: the environment failed.
+        """
+        with self._lock:
+            if self._episode is None or task != self._task:
+                self.close()
+                self._episode = self._pack.open(task, sandbox=self._sandbox, cache_dir=self._cache_dir)
+                self._task = task
+            self.done = False
+            return self._episode.reset()
+
+    def tools(self) -> list[JSON]:
+        """Name, description and JSON Schema parameters of the task's tools."""
+        return self._pack.tools(self._task)
+
+    def call(self, tool: str, arguments: JSON) -> str:
+        """One tool call: what the agent is shown of it.
+
+        Raises:
+            SandboxError: the environment failed; the episode says nothing about the agent.
+        """
+        with self._lock:
+            result = self._open().call(tool, arguments)
+            self.done = result.done
+            return _cut(render(result))
+
+    def call_text(self, tool: str, arguments: str) -> str:
+        """As `call`, with arguments as the JSON text that a model wrote; no JSON object at all ends the episode."""
+        try:
+            parsed = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            parsed = None
+        return self.call(tool, parsed) if isinstance(parsed, dict) else self.malformed(arguments)
+
+    def malformed(self, text: str) -> str:
+        """An action that is no tool call: the episode is over, and its gate is 0."""
+        with self._lock:
+            result = self._open().malformed(text)
+            self.done = result.done
+            return _cut(render(result))
+
+    def stop(self) -> None:
+        """The agent has nothing more to do; what was reached is graded."""
+        with self._lock:
+            self._open().stop()
+            self.done = True
+
+    def rewards(self) -> dict[str, float]:
+        """Every component of the present grade: `rewards.reward_vector`.
+
+        Raises:
+            SandboxError: the environment failed; there is no grade.
+        """
+        with self._lock:
+            return reward_vector(self._open().grade())
+
+    def close(self) -> None:
+        """Free the episode; safe to call twice."""
+        with self._lock:
+            episode, self._episode = self._episode, None
+            if episode is not None:
+                episode.close()
+
+    def _open(self) -> Episode:
+        if self._episode is None:
+            raise RuntimeError("no task was begun")
+        return self._episode
+
+
+def _cut(text: str) -> str:
+    mark = "\n[... cut ...]"
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - len(mark)] + mark
