@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from envsynth.errors import ExportError, SandboxError, boundary
 from envsynth.exporters._folder import MANIFEST, read_manifest
+from envsynth.exporters._target_env import interpreter_of
 
 
 class ReplayLine(NamedTuple):
@@ -39,7 +40,12 @@ class ReplayReport(NamedTuple):
 
 
 def replay(
-    pack: Path, *, task: str = "", sandbox: str = "", progress: Callable[[ReplayLine], None] = lambda _: None
+    pack: Path,
+    *,
+    task: str = "",
+    sandbox: str = "",
+    target: str = "",
+    progress: Callable[[ReplayLine], None] = lambda _: None,
 ) -> ReplayReport:
     """Play a pack's panel with the pack's own code and compare every reward.
 
@@ -47,14 +53,18 @@ def replay(
         pack: the pack's folder.
         task: play this one only; empty: all.
         sandbox: `auto`, `bubblewrap`, `docker`, `docker:RUNTIME` or `local`; empty: `$ENVSYNTH_SANDBOX`, else `auto`.
+        target: the pack's format: each trajectory is also played through that trainer's own runtime, in a virtual
+            environment of its own, and every component of the reward is compared. Empty: not.
         progress: told each line as it comes.
 
     Raises:
-        ExportError: the folder is no pack, or its files are not those of its manifest.
-        SandboxError: the player cannot be started.
+        ConfigError: packs of this format are not played through a runtime.
+        ExportError: the folder is no pack of this format, or its files are not those of its manifest.
+        SandboxError: the player cannot be started, or the target's environment cannot be made.
     """
     package = verified_package(pack)
-    command = [sys.executable, "-m", f"{package}.replay", "--json"]
+    python = Path(sys.executable) if not target else _target_python(pack, target)
+    command = [str(python), "-m", f"{package}.replay", "--json"] + ["--through"] * bool(target)
     command += [f"--sandbox={sandbox}"] * bool(sandbox) + ["--", task] * bool(task)
     # The pack's folder leads the import path whatever this process's own settings say, and stays as it is.
     variables = {**os.environ, "PYTHONPATH": str(pack.absolute()), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -77,6 +87,16 @@ def replay(
     if code not in (0, 1, 2, 3) or (code and not lines and not trouble):
         code, trouble = 3, f"the player broke off: {last[:300]}"
     return ReplayReport(tuple(lines), code, trouble)
+
+
+def _target_python(pack: Path, target: str) -> Path:
+    """The interpreter that plays a pack through its target's runtime."""
+    written = read_manifest(pack).get("format")
+    if target != written:
+        raise ExportError(
+            f"the pack is for {written}", where=str(pack), next_step=f"say --target {written}, or export for {target}"
+        )
+    return interpreter_of(target)
 
 
 def _parsed(text: str) -> dict[str, Any]:
