@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from envsynth import plugins
 from envsynth.cache import Cache
+from envsynth.errors import GeneratorError
 from envsynth.llm import Client, Ledger, LlmSettings, Role, open_client
-from envsynth.models import Cost, Source, TestRun, Tree, Workspace, digest_of
+from envsynth.models import Candidate, Cost, Source, TestRun, Tree, Verdict, Workspace, digest_of
 from envsynth.parallel import in_order
 from envsynth.protocols import Language
 from envsynth.runtime.contract import Backend
@@ -42,7 +43,9 @@ class BuildContext:
         """How many pieces of a lead's work are done at once."""
         self.notes: list[str] = []
         self.disk_bytes = 0
-        self._llm = llm
+        self.judging: Callable[[Candidate, Source], Sequence[Verdict]] | None = None
+        """Climbs the ladder; set by whoever has one."""
+        self.llm = llm
         self._ledger = ledger or self.cache_dir / "spend.sqlite"
         self._clients: dict[Role, Client] = {}
         self._opening = threading.Lock()
@@ -78,11 +81,12 @@ class BuildContext:
         Raises:
             ConfigError: its key is not set, or there is a spend limit and no prices.
         """
-        if self._llm.role(role) is None:
+        if self.llm.role(role) is None:
             return None
         with self._opening:
             if role not in self._clients:
-                client = open_client(role, self._llm, self.blobs, Ledger(self._ledger, self._llm.budget))
+                ledger = Ledger(self._ledger, self.llm.budget)
+                client = open_client(role, self.llm, self.blobs, ledger, offline=self.offline)
                 assert client is not None
                 self._clients[role] = client
             return self._clients[role]
@@ -144,6 +148,16 @@ class BuildContext:
     def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
         """The JSON text kept for `key`, made once."""
         return self.blobs.remember(kind, key, make)
+
+    def judged(self, candidate: Candidate, source: Source) -> Sequence[Verdict]:
+        """What the ladder says of a candidate that can still be mended.
+
+        Raises:
+            GeneratorError: nothing is judged here, such as while leads are planned.
+        """
+        if self.judging is None:
+            raise GeneratorError("a candidate is judged only where it is developed", where=candidate.id)
+        return self.judging(candidate, source)
 
     def spent(self, cost: Cost) -> None:
         """Count the disk that new work took; its seconds are measured around the whole lead."""

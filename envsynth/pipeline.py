@@ -120,7 +120,7 @@ class _Build:
                     if isinstance(found, Dropped):
                         dropped.append(found)
                     else:
-                        leads.append(keyed(found, self.config.llm))
+                        leads.append(keyed(found, source, self.config.llm))
         except MODEL_STOPS:
             raise
         except EnvsynthError as error:
@@ -171,15 +171,15 @@ class _Build:
         self.reused += len(plan.leads) - len(pending)
         self.teller.done += len(plan.leads) - len(pending)
         if pending:
-            self._require(plan)
+            self._require(plan, pending)
         return pending
 
-    def _require(self, plan: Planned) -> None:
+    def _require(self, plan: Planned, pending: Sequence[Lead]) -> None:
         """Before any work: a machine without a sandbox, or a model without a key, says so once and not once a lead."""
         if plan.environment == "workspace":
             self.context.backend(plan.source)
             self.teller.notes(self.context.notes, plan.source.uri)
-        for role in roles_asked(plan.source.generator, plan.environment):
+        for role in roles_asked(pending, plan.source, plan.environment):
             self.context.model(role)
 
     def _unit(self, lead: Lead, plan: Planned, threads: int) -> str:

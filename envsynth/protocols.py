@@ -111,6 +111,13 @@ class Context(Protocol):
     def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
         """The JSON text kept for `key`, made once."""
 
+    def judged(self, candidate: Candidate, source: Source) -> Sequence[Verdict]:
+        """What the ladder says of a candidate that can still be mended, up to the step that stops it.
+
+        Validators that ask models are left out. A candidate that is handed in as it was judged here keeps these
+        verdicts.
+        """
+
     def spent(self, cost: Cost) -> None:
         """Tell what a shared piece of work took, such as an environment's disk; counted for the lead that caused it."""
 
@@ -184,8 +191,9 @@ class Generator(Protocol):
     """Makes candidates of one kind of source.
 
     A class attribute `environment` says of what kind its environments are: `workspace` (where it is missing), `world`.
-    One that asks models names their roles: a class attribute `models`, such as `("author",)`. A `ModelOutputError` that
-    `develop` lets pass drops the lead, by its kind; other errors of models leave it owed, or stop the build.
+    One that asks models names their roles: a class attribute `models`, such as `("author",)`; where not every lead is
+    developed with all of them, a method `asks(lead, source) -> Sequence[Role]` says with which. A `ModelOutputError`
+    that `develop` lets pass drops the lead, by its kind; other errors of models leave it owed, or stop the build.
     One that ships documents may have a method `faults() -> Iterator[str]`: what is wrong with them, one line each, with
     file and line where there is one.
     """

@@ -22,7 +22,8 @@ from envsynth.config import BuildConfig
 from envsynth.context import BuildContext
 from envsynth.errors import CatalogError, ConfigError, EnvsynthError
 from envsynth.executors import make_executor
-from envsynth.models import Candidate, FunnelRow, Model, Outcome, OutcomeStatus, Source, Tree
+from envsynth.llm.account import Account
+from envsynth.models import Candidate, FunnelRow, Model, ModelUse, Outcome, OutcomeStatus, Source, Tree
 from envsynth.parallel import threads_each
 from envsynth.rework import Revision, owed, plan, rework
 from envsynth.telling import Progress, Teller
@@ -66,6 +67,8 @@ class ValidationReport(Model):
     """Ids of what is no task any more."""
     errors: tuple[str, ...] = ()
     """One line each: what named candidates were rejected for, and what is owed."""
+    models: tuple[ModelUse, ...] = ()
+    """Roles whose models were asked."""
     seconds: float = Field(ge=0)
     """Wall seconds."""
     cpu_s: float = Field(ge=0)
@@ -134,8 +137,13 @@ class _Revalidation:
 
     def __init__(self, config: BuildConfig, selection: Selection, catalog: Catalog, progress: Progress) -> None:
         self.config, self.selection, self.catalog = config, selection, catalog
-        self.context = BuildContext(config.cache, sandbox=config.sandbox, offline=config.offline)
+        self.context = BuildContext(
+            config.cache, sandbox=config.sandbox, offline=config.offline, llm=config.llm, ledger=config.ledger
+        )
         self.teller = Teller(progress, keep_going=True)
+        self.account = Account(config.llm, config.ledger)
+        self.recalled: Counter[str] = Counter()
+        """Answers of models that came from the cache, by role."""
         self.build: int | None = None
         self.keys: list[str] = []
         self.before: dict[str, OutcomeStatus] = {}
@@ -180,7 +188,8 @@ class _Revalidation:
                     self._dropped.append(outcome.model_copy(update={"ladder": ladder}))
                 continue
             self.before[outcome.lead.key] = outcome.status
-            if plan(outcome, work.validators(kind), ladder, self.selection.only, self.selection.force) is None:
+            steps, selection = work.validators(kind), self.selection
+            if plan(outcome, steps, self.config.llm, ladder, selection.only, selection.force) is None:
                 self.after[outcome.lead.key] = _Word.of(outcome)
                 continue
             source = self._source(outcome)
@@ -199,6 +208,8 @@ class _Revalidation:
             source = self.catalog.source(uri)
             if _environment(outcome) == "workspace":
                 self.context.backend(source)
+            for role in work.roles_asked((), source, _environment(outcome)):
+                self.context.model(role)
             self.teller.notes(self.context.notes, uri)
             self._sources[uri] = source
         return self._sources[uri]
@@ -248,6 +259,7 @@ class _Revalidation:
             raise
         finally:
             self.catalog.end_build(self.build, ending, watch.cost())
+            self.context.leave_models()
             work.leave_models()
 
     def _take(self, unit: Revision, result: str | BaseException) -> None:
@@ -261,6 +273,7 @@ class _Revalidation:
         else:
             worked = Worked.from_json(result)
         outcome = worked.outcome
+        self.recalled.update(worked.cached_answers)
         if self.build is not None:
             self.catalog.record(self.build, [outcome], self.context.blobs, judged_again=True)
         self.after[outcome.lead.key] = _Word.of(outcome)
@@ -291,6 +304,6 @@ class _Revalidation:
             catalog=self.config.catalog, build=self.build, selected=len(self.before),
             statuses=dict(Counter(word.status.value for word in self.after.values())),
             standing=len(self.before) - self._pending, funnel=tuple(self.catalog.funnel(sorted(self.before))),
-            admitted=tuple(admitted), demoted=tuple(demoted), errors=tuple(errors), seconds=cost.wall_s,
-            cpu_s=cost.cpu_s, exit_code=max(codes),
+            admitted=tuple(admitted), demoted=tuple(demoted), errors=tuple(errors),
+            models=self.account.uses(self.recalled), seconds=cost.wall_s, cpu_s=cost.cpu_s, exit_code=max(codes),
         )  # fmt: skip

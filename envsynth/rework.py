@@ -1,8 +1,8 @@
 """Judging a candidate again: which of its verdicts stand, and the unit of work that renews the rest.
 
-A verdict stands while its validator has the version that said it and the environment did not fail. What a candidate
-comes to is what a fresh build would have said: the ladder is climbed from below, kept verdicts cost nothing, a step
-whose input changed is taken again, and nothing above a FAIL is kept.
+A verdict stands while its validator has the version that said it, the models that it asks are the same, and the
+environment did not fail. What a candidate comes to is what a fresh build would have said: the ladder is climbed from
+below, kept verdicts cost nothing, a step whose input changed is taken again, and nothing above a FAIL is kept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from envsynth import admission, work
+from envsynth.asking import version_of
 from envsynth.context import BuildContext
 from envsynth.errors import EnvsynthError, boundary
+from envsynth.llm import LlmSettings
 from envsynth.models import Digest, Outcome, OutcomeStatus, Verdict, VerdictStatus, digest_of
 from envsynth.protocols import Validator
 from envsynth.work import Lent
@@ -43,13 +45,16 @@ class Climb(NamedTuple):
     """Those whose verdict does not stand."""
 
 
-def plan(standing: Outcome, steps: Sequence[Validator], ladder: str, only: Sequence[str], force: bool) -> Climb | None:
+def plan(
+    standing: Outcome, steps: Sequence[Validator], llm: LlmSettings, ladder: str, only: Sequence[str], force: bool
+) -> Climb | None:
     """What has to be done for an outcome; None where it stands.
 
     Args:
         standing: an outcome with a candidate.
         steps: every validator of its kind of environment, lowest first.
-        ladder: their digest.
+        llm: the models that they would ask.
+        ladder: digest of all that.
         only: names of those that are looked at; empty: all. What is missing or owed below one of them that is due is
             asked too, because each step reads what those below measured. Another validator's verdict that is missing
             above is asked only where there is no task to lose: a candidate that gets past the step that had stopped
@@ -61,7 +66,7 @@ def plan(standing: Outcome, steps: Sequence[Validator], ladder: str, only: Seque
     highest = 0
     for position, step in enumerate(steps):
         verdict = said.get(step.name)
-        if (not only or step.name in only) and (force or not _stands(verdict, step)):
+        if (not only or step.name in only) and (force or not _stands(verdict, step, llm)):
             due.add(step.name)
             highest = position
         elif verdict is not None and verdict.status is VerdictStatus.FAIL:
@@ -76,8 +81,8 @@ def plan(standing: Outcome, steps: Sequence[Validator], ladder: str, only: Seque
     return Climb(tuple(steps), again)
 
 
-def _stands(verdict: Verdict | None, step: Validator) -> bool:
-    return verdict is not None and verdict.version == step.version and verdict.status not in _OWED
+def _stands(verdict: Verdict | None, step: Validator, llm: LlmSettings) -> bool:
+    return verdict is not None and verdict.version == version_of(step, llm) and verdict.status not in _OWED
 
 
 def owed(standing: Outcome, current: str) -> Outcome:
@@ -113,12 +118,13 @@ def _renewed(unit: Revision, standing: Outcome, context: BuildContext) -> tuple[
         return standing, ""
     kind = candidate.environment.kind
     installed, ladder = work.validators(kind), work.ladder(kind, unit.llm)
-    climb = plan(standing, installed, ladder, unit.only, unit.force)
+    climb = plan(standing, installed, unit.llm, ladder, unit.only, unit.force)
     if climb is None:
         return standing, ""
     said = {verdict.validator: verdict for verdict in standing.verdicts}
     verdicts = work.judge(candidate, unit.source, context, climb.steps, said, climb.again)
-    judged_by = _ladder_of(verdicts, installed, ladder)
+    current = [[step.name, version_of(step, unit.llm)] for step in installed]
+    judged_by = _ladder_of(verdicts, current, ladder)
     required: Sequence[str] | None = None
     if judged_by != ladder and standing.task is not None:
         required = [verdict.validator for verdict in verdicts if verdict.validator in admission.REQUIRED[kind]]
@@ -126,10 +132,15 @@ def _renewed(unit: Revision, standing: Outcome, context: BuildContext) -> tuple[
     return work.concluded(outcome, candidate, verdicts, context, required)
 
 
-def _ladder_of(verdicts: Sequence[Verdict], steps: Sequence[Validator], ladder: str) -> str:
-    """The installed ladder where these verdicts are all that a build would have; else the digest of what judged."""
+def _ladder_of(verdicts: Sequence[Verdict], installed: Sequence[Sequence[str]], ladder: str) -> str:
+    """The installed ladder where these verdicts are all that a build would have; else the digest of what judged.
+
+    Args:
+        verdicts: of the validators that judged.
+        installed: name and version of each that is installed, lowest first.
+        ladder: their digest.
+    """
     climbed = [[verdict.validator, verdict.version] for verdict in verdicts]
-    installed = [[step.name, step.version] for step in steps]
     ended = bool(verdicts) and verdicts[-1].status in _ENDS
     if climbed == installed[: len(climbed)] and (ended or len(climbed) == len(installed)):
         return ladder

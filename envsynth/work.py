@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
 from pydantic import Field
 
 from envsynth import admission, plugins
+from envsynth.asking import asked_for, fault_reason, roles_of, version_of
 from envsynth.context import BuildContext
 from envsynth.errors import (
     BudgetSpent,
@@ -17,13 +18,7 @@ from envsynth.errors import (
     DiskFull,
     EndpointDown,
     EnvsynthError,
-    ModelBadToolCall,
-    ModelEmpty,
-    ModelMalformed,
     ModelOutputError,
-    ModelOverlong,
-    ModelRefused,
-    ModelTruncated,
     SandboxTimeout,
     SandboxUnavailable,
     ValidatorError,
@@ -63,7 +58,6 @@ __all__ = [
     "leave_models",
     "measured_work",
     "roles_asked",
-    "roles_of",
     "validators",
     "work",
 ]
@@ -77,17 +71,8 @@ _NONE: Mapping[str, Verdict] = MappingProxyType({})
 _NO_MODELS = LlmSettings()
 _LENT: list[BuildContext] = []
 """What this process has lent to plug-ins."""
-_FAULTS: Mapping[type[ModelOutputError], str] = MappingProxyType(
-    {
-        ModelRefused: "model_refused",
-        ModelTruncated: "model_truncated",
-        ModelEmpty: "model_empty",
-        ModelOverlong: "model_overlong",
-        ModelMalformed: "model_malformed",
-        ModelBadToolCall: "model_bad_tool_call",
-    }
-)
-"""What is wrong with a model's output, for the funnel."""
+_REHEARSED: list[tuple[str, Mapping[str, Verdict]]] = []
+"""The candidate that a generator had judged last, by digest, and what let it climb."""
 
 
 class Lent(Model):
@@ -151,29 +136,16 @@ def validators(kind: str) -> tuple[Validator, ...]:
     return tuple(sorted(wanted, key=lambda validator: (validator.order, validator.name)))
 
 
-def roles_of(asking: Iterable[Generator | Validator]) -> tuple[Role, ...]:
-    """Roles of models that plug-ins say they ask: their class attribute `models`.
-
-    Raises:
-        ConfigError: there is no such role.
-    """
-    named = {role: plugin.name for plugin in asking for role in getattr(plugin, "models", ())}
-    for role in named.keys() - set(ROLES):
-        raise ConfigError(
-            f"there is no role {role!r} for a model", where=f"plug-in {named[role]}",
-            next_step=f"correct its class attribute models; roles: {', '.join(ROLES)}",
-        )  # fmt: skip
-    return tuple(role for role in ROLES if role in named)
+def roles_asked(leads: Iterable[Lead], source: Source, kind: str) -> tuple[Role, ...]:
+    """Roles of models that leads' generators ask for them, and the validators of their kind of environment."""
+    asked = {role for lead in leads for role in asked_for(generator(lead.generator), lead, source)}
+    asked.update(roles_of(validators(kind)))
+    return tuple(role for role in ROLES if role in asked)
 
 
-def roles_asked(name: str, kind: str) -> tuple[Role, ...]:
-    """Roles of models that a generator and the validators of one kind of environment ask."""
-    return roles_of([generator(name), *validators(kind)])
-
-
-def keyed(lead: Lead, llm: LlmSettings) -> Lead:
-    """A lead as its generator planned it, with the models that the generator asks as a part of its key."""
-    models = llm.identity(roles_of([generator(lead.generator)]))
+def keyed(lead: Lead, source: Source, llm: LlmSettings) -> Lead:
+    """A lead as its generator planned it, with the models that the generator asks for it as a part of its key."""
+    models = llm.identity(asked_for(generator(lead.generator), lead, source))
     return lead.model_copy(update={"settings": digest_of([lead.settings, models])}) if models else lead
 
 
@@ -193,8 +165,23 @@ def ladder(kind: str, llm: LlmSettings = _NO_MODELS) -> str:
 @cache
 def _context(cache_dir: Path, sandbox: str, offline: bool, llm: LlmSettings, ledger: Path | None) -> BuildContext:
     context = BuildContext(cache_dir, sandbox=sandbox, offline=offline, llm=llm, ledger=ledger)
+    context.judging = partial(_rehearsed, context)
     _LENT.append(context)
     return context
+
+
+def _rehearsed(context: BuildContext, candidate: Candidate, source: Source) -> Sequence[Verdict]:
+    """The ladder's verdicts on a candidate that is not handed in yet, without models; the latest are kept."""
+    steps = [step for step in validators(candidate.environment.kind) if not roles_of([step])]
+    verdicts = judge(candidate, source, context, steps)
+    kept = {verdict.validator: verdict for verdict in verdicts if verdict.status in _CLIMBS}
+    _REHEARSED[:] = [(candidate.digest(), kept)]
+    return verdicts
+
+
+def _standing(candidate: Candidate) -> Mapping[str, Verdict]:
+    """What validators said of just this candidate before it was handed in."""
+    return next((kept for digest, kept in _REHEARSED if digest == candidate.digest()), _NONE)
 
 
 def leave_models() -> None:
@@ -265,12 +252,14 @@ def _settle(unit: Unit, context: BuildContext) -> tuple[Outcome, str]:
         with boundary(EnvsynthError, "the generator failed", where=f"{source.uri} {lead.ref[:12]}"):
             candidate = generator(lead.generator).develop(lead, source, context)
     except ModelOutputError as error:
-        candidate = Dropped(lead=lead, reason=_fault(error), detail=str(error))
+        candidate = Dropped(lead=lead, reason=fault_reason(error), detail=str(error))
     outcome = Outcome(lead=lead, ladder=unit.ladder)
     if isinstance(candidate, Dropped):
         owed = (candidate.detail or candidate.reason) if candidate.retryable else ""
         return outcome.model_copy(update={"dropped": candidate, "trouble": owed}), ""
-    verdicts = judge(candidate, source, context, validators(candidate.environment.kind))
+    steps = validators(candidate.environment.kind)
+    verdicts = judge(candidate, source, context, steps, _standing(candidate) if _REHEARSED else _NONE)
+    _REHEARSED.clear()
     return concluded(outcome, candidate, verdicts, context)
 
 
@@ -331,10 +320,11 @@ def _read_above(verdict: Verdict | None) -> object:
 def _one_verdict(
     validator: Validator, candidate: Candidate, source: Source, context: BuildContext, earlier: Sequence[Verdict]
 ) -> Verdict:
-    watch = Stopwatch()
+    watch, version = Stopwatch(), version_of(validator, context.llm)
     try:
         with boundary(ValidatorError, f"validator {validator.name} failed", where=candidate.id):
-            return validator.validate(candidate, source, context, tuple(earlier))
+            verdict = validator.validate(candidate, source, context, tuple(earlier))
+        return verdict if version == validator.version else verdict.model_copy(update={"version": version})
     except STOPS:
         raise
     except ModelOutputError as error:
@@ -342,21 +332,17 @@ def _one_verdict(
         needed = validator.name in admission.REQUIRED[candidate.environment.kind]
         return Verdict(
             validator=validator.name,
-            version=validator.version,
+            version=version,
             status=VerdictStatus.FAIL if needed else VerdictStatus.SKIP,
-            findings=(Finding(rule=_fault(error), message=str(error)),),
+            findings=(Finding(rule=fault_reason(error), message=str(error)),),
             cost=watch.cost(),
         )
     except EnvsynthError as error:
         timed_out = isinstance(error, SandboxTimeout)
         return Verdict(
             validator=validator.name,
-            version=validator.version,
+            version=version,
             status=VerdictStatus.TIMEOUT if timed_out else VerdictStatus.ERROR,
             findings=(Finding(rule="environment_error", message=str(error)),),
             cost=watch.cost(),
         )
-
-
-def _fault(error: ModelOutputError) -> str:
-    return next((rule for kind, rule in _FAULTS.items() if isinstance(error, kind)), "model_output")

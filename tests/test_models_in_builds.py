@@ -6,126 +6,24 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
-from envsynth import admission, pipeline, work
+from envsynth import pipeline, work
 from envsynth.catalog import Catalog
-from envsynth.config import BuildConfig
-from envsynth.errors import BudgetSpent, ConfigError, EndpointDown, ModelRefused
-from envsynth.llm import Ledger, LlmSettings, RoleSettings, Sampling, Tool, Usage, user
+from envsynth.errors import BudgetSpent, ConfigError, EndpointDown
+from envsynth.llm import Ledger, LlmSettings, RoleSettings, Sampling
 from envsynth.llm.scripted import ScriptedModel
 from envsynth.llm.scripted_answers import Answer, answer_json, calls, empty, failure, hang, refusal, text, truncated
-from envsynth.models import (
-    Candidate,
-    Check,
-    Dropped,
-    Lead,
-    Provenance,
-    Recipe,
-    Reference,
-    RoleRule,
-    Source,
-    TestCommand,
-    Tree,
-    Verdict,
-    VerdictStatus,
-    Verifier,
-    Workspace,
-)
-from envsynth.protocols import Context
-
-DEAR = Usage(prompt_tokens=1000, completion_tokens=1000)
-"""$0.003 at the scripted model's prices."""
-
-
-class Number(BaseModel):
-    number: int
-
-
-class Asking:
-    """A generator that asks the author for a number; its leads are named by the source's option `leads`."""
-
-    name = "repository"
-    version = "1"
-    models: ClassVar[tuple[str, ...]] = ("author",)
-    developed: ClassVar[list[str]] = []
-
-    def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
-        for index, ref in enumerate(dict(source.extra)["leads"].split(",")):
-            yield Lead(generator=self.name, generator_version=self.version, source=source.uri, name="x", revision="r",
-                       strategy="history", ref=ref, index=index)  # fmt: skip
-
-    def develop(self, lead: Lead, source: Source, context: Context) -> Candidate | Dropped:
-        self.developed.append(lead.ref)
-        author = context.model("author")
-        assert author is not None
-        assert context.model("author") is author
-        assert context.model("judge") is None
-        if lead.ref == "tool":
-            author.complete([user(lead.ref)], tools=[Tool(name="pick")])
-        number = author.structured([user(lead.ref)], Number, repairs=0).number
-        empty_tree = context.blobs.put_tree(Tree())
-        workspace = Workspace(
-            tree=empty_tree, hidden=empty_tree, command=TestCommand(runner="pytest", targets=("tests",)),
-            recipe=Recipe(language="python", interpreter="3.11", requirements=(), newest="2026-01-01"),
-            roles=(RoleRule(pattern="^tests/", role="test"),),
-        )  # fmt: skip
-        return Candidate(
-            instruction=str(number), environment=workspace, verifier=Verifier(checks=(Check(id="c", sql="SELECT 1"),)),
-            reference=Reference(changes=empty_tree, patch=context.blobs.put(b"")), provenance=Provenance(lead=lead),
-        )  # fmt: skip
-
-
-class Judge:
-    """A validator whose model declines to judge some leads."""
-
-    version = "1"
-
-    def __init__(self, name: str, order: int) -> None:
-        self.name, self.order = name, order
-
-    def validate(self, candidate: Candidate, source: Source, context: Context, earlier: Sequence[Verdict]) -> Verdict:
-        if candidate.provenance.lead.ref == f"mute-{self.name}":
-            raise ModelRefused("the model declined to answer", where="small")
-        return Verdict(validator=self.name, version=self.version, status=VerdictStatus.PASS)
-
-
-def install(put: Callable[..., None]) -> None:
-    judges = (Judge("static", 10), Judge("style", 20))
-    put(work, "validators", lambda kind: judges)
-    put(admission, "REQUIRED", {"workspace": ("static",)})
-    put(admission, "HEARD", {"workspace": ()})
-    put(work, "generator", lambda _: Asking())
-    put(pipeline, "generator", lambda _: Asking())
-    put(pipeline._Build, "_export", lambda *_: None)
-    put(Asking, "developed", [])
+from envsynth.models import Lead
+from tests.modelkit import DEAR, SOURCE, Asking, Judge, config, install, outcomes, silent
 
 
 @pytest.fixture(autouse=True)
 def _plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch.setattr)
-
-
-def config(folder: Path, leads: str, author: RoleSettings, *, budget: float | None = None, catalog: str = "c") -> Any:
-    return BuildConfig(
-        sources=(f"https://host.example/o/repo trusted=yes leads={leads}",), root=folder, cache=folder / "cache",
-        catalog=folder / f"{catalog}.duckdb", out=folder / "out", jobs=1, sandbox="local",
-        llm=LlmSettings(author=author, budget=budget),
-    )  # fmt: skip
-
-
-def outcomes(folder: Path, catalog: str = "c") -> dict[str, tuple[str, str]]:
-    with Catalog.open(folder / f"{catalog}.duckdb", read_only=True) as opened:
-        return {one.lead.ref: (one.status.value, one.reason) for one in opened.outcomes()}
-
-
-def silent(event: object) -> None:
-    """Tell nobody."""
 
 
 ANSWERS = {
@@ -214,7 +112,7 @@ def test_work_is_keyed_by_what_decides_the_answers_of_its_models(monkeypatch: py
     author = RoleSettings(model="big", base_url="https://api.example/v1")
 
     def key(settings: RoleSettings | None) -> str:
-        return work.keyed(lead, LlmSettings(author=settings, judge=author, budget=1.0)).key
+        return work.keyed(lead, SOURCE, LlmSettings(author=settings, judge=author, budget=1.0)).key
 
     assert key(None) == lead.key
     other = [author, author.model_copy(update={"model": "small"}),
@@ -227,11 +125,21 @@ def test_work_is_keyed_by_what_decides_the_answers_of_its_models(monkeypatch: py
     assert work.ladder("workspace", llm) == before
     monkeypatch.setattr(Judge, "models", ("judge",), raising=False)
     assert work.ladder("workspace") == before != work.ladder("workspace", llm)
+    # A generator may ask for some leads only: the others keep their keys.
+    monkeypatch.setattr(Asking, "asks", lambda self, one, source: ("author",) if one.ref == "a" else (), raising=False)
+    other_lead = lead.model_copy(update={"ref": "b"})
+    assert (key(author) != lead.key, work.keyed(other_lead, SOURCE, llm)) == (True, other_lead)
+    assert work.roles_asked([other_lead], SOURCE, "workspace") == ("judge",)
+    assert work.roles_asked([other_lead, lead], SOURCE, "workspace") == ("author", "judge")
+    monkeypatch.setattr(Asking, "asks", lambda self, one, source: ("writer",))
+    with pytest.raises(ConfigError, match=r"plug-in repository: there is no role 'writer' for a model"):
+        work.keyed(lead, SOURCE, llm)
+    monkeypatch.delattr(Asking, "asks")
     monkeypatch.setattr(Asking, "models", ())
-    assert work.keyed(lead, llm) == lead
+    assert work.keyed(lead, SOURCE, llm) == lead
     monkeypatch.setattr(Asking, "models", ("writer",))
     with pytest.raises(ConfigError, match=r"plug-in repository: there is no role 'writer' for a model"):
-        work.keyed(lead, llm)
+        work.keyed(lead, SOURCE, llm)
 
 
 CHILD = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,7 @@ def print_result(report: BuildReport, *, json: bool) -> None:
         ("leads", "status", "reason", "source"),
         [(row.leads, row.status, row.reason, row.source) for row in report.funnel],
     )
-    if report.models:
-        typer.echo("")
-        print_table(_MODEL_COLUMNS, [_model_row(use) for use in report.models])
+    _print_models(report.models)
     for error in report.errors:
         typer.echo(f"envsynth: {clean(error)}", err=True)
     typer.echo(f"\ncatalog  {_shown(report.catalog)}")
@@ -45,6 +44,12 @@ def print_result(report: BuildReport, *, json: bool) -> None:
     heading("Next")
     for line in _next_steps(report):
         typer.echo(f"  {line}")
+
+
+def _print_models(uses: Sequence[ModelUse]) -> None:
+    if uses:
+        typer.echo("")
+        print_table(_MODEL_COLUMNS, [_model_row(use) for use in uses])
 
 
 def _model_row(use: ModelUse) -> tuple[object, ...]:
@@ -68,6 +73,7 @@ def print_validation(report: ValidationReport, *, json: bool) -> None:
         ("leads", "status", "reason", "source"),
         [(row.leads, row.status, row.reason, row.source) for row in report.funnel],
     )
+    _print_models(report.models)
     for verb, names in (("admitted", report.admitted), ("no task any more", report.demoted)):
         for name in names:
             typer.echo(f"{verb}: {name}")

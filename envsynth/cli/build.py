@@ -43,7 +43,9 @@ def build(  # noqa: PLR0913 (one parameter an option)
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
     ] = None,
-    offline: Annotated[bool | None, typer.Option("--offline", help="Fetch nothing.")] = None,
+    offline: Annotated[
+        bool | None, typer.Option("--offline", help="Fetch nothing; call no model on another machine.")
+    ] = None,
     keep_going: Annotated[
         bool | None, typer.Option("--keep-going", help="Build the good sources though others are bad.")
     ] = None,

@@ -32,19 +32,29 @@ def validate(  # noqa: PLR0913 (one parameter an option)
     ] = None,
     executor: Annotated[str | None, typer.Option(help="Where the work runs.", show_default="local")] = None,
     sandbox: Annotated[str | None, typer.Option(help="As for build.", show_default="auto")] = None,
+    llm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[ROLE=]MODEL[@URL]", help="Model of a role, or of all; repeatable.", show_default="none"),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="USD", help="Most that models may cost, over all builds of the catalog.")
+    ] = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
     ] = None,
-    offline: Annotated[bool | None, typer.Option("--offline", help="Fetch nothing.")] = None,
+    offline: Annotated[
+        bool | None, typer.Option("--offline", help="Fetch nothing; call no model on another machine.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(metavar="F", help="envsynth.toml.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print progress and result as JSON lines.")] = False,
 ) -> None:
     """Judge tasks of the catalog again: only what is missing, stale or owed.
 
-    Stale is a verdict that another version of its validator gave; owed is one that the environment kept from being
-    given. The ladder is climbed as in a build: a new FAIL rejects the task and drops the verdicts above it, and a
-    candidate that gets past what had stopped it climbs on and may be admitted. Where a validator measures other tests
-    or controls than before, those above it are asked again. A build afterwards takes the outcome as its own.
+    Stale is a verdict that another version of its validator gave, or for which another model was asked than is now
+    configured; owed is one that the environment kept from being given. The ladder is climbed as in a build: a new FAIL
+    rejects the task and drops the verdicts above it, and a candidate that gets past what had stopped it climbs on and
+    may be admitted. Where a validator measures other tests or controls than before, those above it are asked again. A
+    build afterwards takes the outcome as its own.
 
     --only NAME leaves other validators' verdicts as they stand, but for what is missing below NAME. What the
     environment keeps from an end changes nothing in the catalog; the same command tries it again. The source is not
@@ -56,8 +66,9 @@ def validate(  # noqa: PLR0913 (one parameter an option)
     if tasks and every:
         raise ConfigError("both tasks and --all are named", where="command line", next_step="leave one of them out")
     resolved = load_config(
-        config, catalog=catalog, jobs=jobs, executor=executor, sandbox=sandbox, cache=cache, offline=offline
-    )
+        config, catalog=catalog, jobs=jobs, executor=executor, sandbox=sandbox, cache=cache, offline=offline,
+        llm=llm or (), budget=budget,
+    )  # fmt: skip
     from envsynth.cli._progress import watching
     from envsynth.cli._result import print_validation
     from envsynth.revalidate import Selection, revalidate

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from envsynth.cache import Cache
-from envsynth.errors import ModelEndpointError, ModelRateLimited, ModelRequestRejected
+from envsynth.errors import EndpointDown, ModelEndpointError, ModelRateLimited, ModelRequestRejected
 from envsynth.llm._transport import Answered, AttemptFailed, Transport
 from envsynth.llm._wire import parse_reply
 from envsynth.llm.ledger import PICO, Ask, Ledger
@@ -24,13 +24,25 @@ _TEMPLATE_TOKENS = 512
 
 
 class Calls:
-    """Makes the calls of one role."""
+    """Makes the calls of one role.
 
-    def __init__(self, role: Role, settings: RoleSettings, cache: Cache, ledger: Ledger, clock: Clock) -> None:
+    Args:
+        role: who asks.
+        settings: the model and its endpoint.
+        cache: whose folder has the endpoint's slots.
+        ledger: what pays.
+        clock: time and chance.
+        offline: whether calls to an endpoint on another machine are refused.
+    """
+
+    def __init__(
+        self, role: Role, settings: RoleSettings, cache: Cache, ledger: Ledger, clock: Clock, *, offline: bool = False
+    ) -> None:
         self._role = role
         self._settings = settings
         self._ledger = ledger
         self._clock = clock
+        self._refused = offline and not settings.on_loopback
         self._transport = Transport(settings, clock)
         self._pace = Pace(clock)
         self._health = Health(f"{settings.base_url} ({settings.model}, llm.{role})", settings.failures)
@@ -51,10 +63,12 @@ class Calls:
 
         Raises:
             AttemptFailed: of a kind in `probe`.
-            ModelEndpointError: there was no answer.
+            ModelEndpointError: there was no answer; `EndpointDown` where it must not be asked.
             BudgetSpent: the spend limit leaves no room.
         """
         attempt = 0
+        if self._refused:
+            raise self._offline()
         while True:
             self._health.check()
             with self._slots.hold():
@@ -73,6 +87,13 @@ class Calls:
         if failure.kind in probe:
             raise failure
         raise self.given_up(failure)
+
+    def _offline(self) -> EndpointDown:
+        return EndpointDown(
+            "a model would be asked that is not on this machine", where=self._settings.base_url,
+            cause=f"--offline is given; llm.{self._role} is {self._settings.model}",
+            next_step="leave --offline out, or name a model on 127.0.0.1; what it answered before is in the cache",
+        )  # fmt: skip
 
     def _attempt(self, payload: Mapping[str, Any], request: str) -> Reply:
         """One request, from reservation to settlement."""

@@ -60,12 +60,22 @@ class Client:
         cache: where replies are kept; a hit is no call and no spend.
         ledger: what pays.
         clock: time and chance.
+        offline: whether a call to another machine ends the build; what is in the cache is answered all the same.
 
     Raises:
         ConfigError: the key is not set, or there is a spend limit and no prices.
     """
 
-    def __init__(self, role: Role, settings: RoleSettings, cache: Cache, ledger: Ledger, clock: Clock = _REAL) -> None:
+    def __init__(
+        self,
+        role: Role,
+        settings: RoleSettings,
+        cache: Cache,
+        ledger: Ledger,
+        clock: Clock = _REAL,
+        *,
+        offline: bool = False,
+    ) -> None:
         if ledger.budget_usd is not None and settings.prices is None:
             raise ConfigError(
                 f"the prices of {settings.model} are not known", where=f"llm.{role}",
@@ -77,7 +87,7 @@ class Client:
         self.settings = settings
         self._cache = cache
         self._dialect = Dialect(cache, settings.base_url, settings.model)
-        self._calls = Calls(role, settings, cache, ledger, clock)
+        self._calls = Calls(role, settings, cache, ledger, clock, offline=offline)
         self._lock = threading.Lock()
         self._tally = Tally()
 
@@ -269,11 +279,11 @@ class Client:
             self._tally = Tally(calls=old.calls + 1, cached=old.cached, usage=Usage(**usage), cost_usd=cost)
 
 
-def open_client(role: Role, llm: LlmSettings, cache: Cache, ledger: Ledger) -> Client | None:
-    """The client of a role; None: the role has no model.
+def open_client(role: Role, llm: LlmSettings, cache: Cache, ledger: Ledger, *, offline: bool = False) -> Client | None:
+    """The client of a role; None: the role has no model. `offline` as for `Client`.
 
     Raises:
         ConfigError: its key is not set, or there is a spend limit and no prices.
     """
     settings = llm.role(role)
-    return None if settings is None else Client(role, settings, cache, ledger)
+    return None if settings is None else Client(role, settings, cache, ledger, offline=offline)

@@ -151,6 +151,7 @@ class Verdict(Model):
 
     validator: str
     version: str
+    """The validator's; where it asked a model, with `+` and the beginning of the digest of what decides its answers."""
     status: VerdictStatus
     findings: tuple[Finding, ...] = ()
     evidence: dict[str, JsonValue] = Field(default_factory=dict)

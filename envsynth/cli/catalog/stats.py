@@ -9,11 +9,16 @@ import typer
 from envsynth.cli._options import CatalogOption, JsonOption
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from envsynth.catalog import StrengthStats
+    from envsynth.llm import Spend
+
+_SPEND_COLUMNS = ("role", "model", "endpoint", "calls", "tokens_in", "tokens_out", "usd", "uncertain")
 
 
 def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
-    """Strength of the graders; yield by reason, flickering tests and cost, by source."""
+    """Strength of the graders; yield by reason, flickering tests and cost, by source; what models cost, by role."""
     from envsynth.catalog import Catalog
     from envsynth.cli._options import catalog_path
     from envsynth.cli._output import heading, print_json, print_table, size
@@ -21,8 +26,9 @@ def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
     path = catalog_path(catalog)
     with Catalog.open(path, read_only=True) as opened:
         found = opened.stats()
+    spend = _spend(path)
     if json:
-        print_json(found.document())
+        print_json({**found.document(), "spend": [row.document() for row in spend]})
         return
     tasks = found.statuses.get("admitted", 0)
     typer.echo(f"{path}: {tasks} tasks of {found.leads} leads in {found.builds} builds, {size(found.file_bytes)}")
@@ -44,6 +50,9 @@ def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
             for row in found.costs
         ],
     )
+    if spend:
+        heading("models")
+        print_table(_SPEND_COLUMNS, [_spend_row(row) for row in spend])
     if found.near_duplicates:
         where = "id NOT IN (SELECT other FROM near_duplicate)"
         typer.echo(
@@ -52,6 +61,22 @@ def stats(catalog: CatalogOption = None, json: JsonOption = False) -> None:
     if found.flicker:
         heading("flickering tests")
         print_table(("source", "tests"), [(row.source, row.tests) for row in found.flicker])
+
+
+def _spend(catalog: Path) -> tuple[Spend, ...]:
+    """What the ledger beside a catalog holds; nothing where no model was ever asked."""
+    from envsynth.llm.ledger import Ledger, ledger_path
+
+    path = ledger_path(catalog)
+    return Ledger(path).rows() if path.exists() else ()
+
+
+def _spend_row(row: Spend) -> tuple[str | int, ...]:
+    uncertain = f"{row.uncertain} (${row.uncertain_usd:.4f} at most)" if row.uncertain else ""
+    return (
+        row.role, row.model, row.endpoint, row.settled, row.prompt_tokens, row.completion_tokens,
+        f"{row.settled_usd:.4f}", uncertain,
+    )  # fmt: skip
 
 
 def _strength(found: StrengthStats) -> str:
