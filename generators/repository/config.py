@@ -10,7 +10,8 @@ from envsynth.errors import ConfigError
 from envsynth.models import Model, Source, SourceKind, digest_of
 from envsynth.options import read_options
 
-STRATEGIES = ("history",)
+STRATEGIES = ("history", "lm_modify", "lm_rewrite")
+DEFAULT_STRATEGIES = ("history",)
 DEFAULT_LIMIT = 100
 
 

@@ -1,4 +1,4 @@
-"""The generator: leads from a repository's history, candidates from its commits."""
+"""The generator: leads from a repository's history and functions, candidates from them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from collections.abc import Iterator
 
 from envsynth.cache import Cache
 from envsynth.errors import GeneratorError, boundary
+from envsynth.generators.repository.breaking import Revision, breakable_functions, broken_candidate, in_turn
 from envsynth.generators.repository.candidates import LANGUAGE, Work
 from envsynth.generators.repository.clones import Clones, without_password
-from envsynth.generators.repository.config import DEFAULT_LIMIT, Settings, read_settings
+from envsynth.generators.repository.config import (
+    DEFAULT_LIMIT,
+    DEFAULT_STRATEGIES,
+    Settings,
+    read_settings,
+)
 from envsynth.generators.repository.drill import Drilled, drill
 from envsynth.generators.repository.gitdir import GitDir
 from envsynth.generators.repository.history import Scanned, read_commit, scan
+from envsynth.generators.repository.lm_bugs import LM_STRATEGIES, require_author
 from envsynth.generators.repository.roles import RoleBook
 from envsynth.generators.repository.split import Split, TreeReader, split
 from envsynth.models import Candidate, Dropped, Lead, Source, digest_of
@@ -27,10 +34,11 @@ _KINDS = {
 
 
 class Repository:
-    """Tasks mined from a Python repository's history."""
+    """Tasks from a Python repository: mined from its history, or made by breaking its functions."""
 
     name = "repository"
     version = "2"
+    models = ("author",)
 
     def __init__(self) -> None:
         self._readers: dict[str, TreeReader] = {}
@@ -47,19 +55,37 @@ class Repository:
     # --- plan ----------------------------------------------------------------------------------------------
 
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
-        """Every scanned commit, newest first: a lead, or dropped with its reason.
+        """The leads of each strategy in turn: commits, newest first, and functions; or dropped with the reason.
 
         `limit` counts leads; the scan ends with the last one.
 
         Raises:
-            ConfigError: an option of the source is wrong.
+            ConfigError: an option of the source is wrong, or a strategy needs a model and there is none.
             SourceError: the repository cannot be read.
             SandboxError: its host is at fault, or the disk is full.
         """
         settings = read_settings(source)
+        strategies = tuple(dict.fromkeys(source.options.strategies)) or DEFAULT_STRATEGIES
+        for strategy in set(strategies) & set(LM_STRATEGIES):
+            require_author(strategy, source, context)
         language = context.language(LANGUAGE)
-        role = RoleBook(language.roles())
         git, revision = self._open(source, settings, context, refresh=True)
+        blank = Lead(
+            generator=self.name, generator_version=self.version, source=source.uri, name="repository",
+            revision=revision, strategy="", ref="", seed=source.options.seed, index=0,
+            settings=settings.work_digest(language.name, language.version),
+        )  # fmt: skip
+        plans = [
+            self._commits(blank, git, source, context) if strategy == "history"
+            else self._functions(blank.model_copy(update={"strategy": strategy}), git, source, context)
+            for strategy in strategies
+        ]  # fmt: skip
+        yield from in_turn(plans, source.options.limit or DEFAULT_LIMIT)
+
+    def _commits(self, blank: Lead, git: GitDir, source: Source, context: Context) -> Iterator[Lead | Dropped]:
+        """Every scanned commit, newest first: a lead, or dropped with its reason."""
+        settings, revision = read_settings(source), blank.revision
+        role = RoleBook(context.language(LANGUAGE).roles())
         key = digest_of([revision, settings.document(), [rule.document() for rule in role.rules], self.version])
 
         def look() -> str:
@@ -67,32 +93,42 @@ class Repository:
                 return json.dumps([_project_name(git, revision, source), scan(git, revision, settings, role)])
 
         name, rows = json.loads(context.remember("history", key, look))
-        digest = settings.work_digest(language.name, language.version)
-        left = source.options.limit or DEFAULT_LIMIT
-        for index, row in enumerate(rows):
+        for row in rows:
             commit = Scanned(*row)
-            lead = Lead(
-                generator=self.name, generator_version=self.version, source=source.uri, name=name, revision=revision,
-                strategy="history", ref=commit.oid, title=commit.title[:200], seed=source.options.seed, index=index,
-                settings=digest,
+            about = {"name": name, "strategy": "history", "ref": commit.oid, "title": commit.title[:200]}
+            lead = blank.model_copy(update=about)
+            yield Dropped(lead=lead, reason=commit.reason, detail=commit.detail) if commit.reason else lead
+
+    def _functions(self, blank: Lead, git: GitDir, source: Source, context: Context) -> Iterator[Lead]:
+        """The functions that a model is to break, spread over the files."""
+        where = without_password(source.location)
+        with boundary(GeneratorError, "the functions cannot be listed", where=where):
+            found = breakable_functions(
+                Revision(git, blank.revision), context.language(LANGUAGE).roles(), read_settings(source),
+                f"{self.name}/{blank.strategy}/{blank.seed}", context.remember,
             )  # fmt: skip
-            if commit.reason:
-                yield Dropped(lead=lead, reason=commit.reason, detail=commit.detail)
-                continue
-            yield lead
-            left -= 1
-            if not left:
-                return
+        if not found:
+            context.note(f"{where}: no function is worth breaking: none with branches or loops is named in tests")
+        name = _project_name(git, blank.revision, source)
+        # A function means another one with every revision; a commit is what it is.
+        settings = digest_of([blank.settings, blank.revision])
+        for path, function in found:
+            about = {"name": name, "ref": f"{path}:{function}", "title": f"{function} in {path}", "settings": settings}
+            yield blank.model_copy(update=about)
 
     # --- develop -------------------------------------------------------------------------------------------
 
     def develop(self, lead: Lead, source: Source, context: Context) -> Candidate | Dropped:
-        """Turn a commit into a candidate.
+        """Turn a commit, or a function that a model breaks, into a candidate.
 
         Raises:
+            ModelError: the model's answer is no use, or there was none.
             SandboxError: the environment failed; the lead is owed another try.
         """
         settings = read_settings(source)
+        if lead.strategy in LM_STRATEGIES:
+            git, _ = self._open(source, settings, context, refresh=False, revision=lead.revision)
+            return broken_candidate(lead, source, context, settings, git, self._reader(git, context))
         rules = context.language(LANGUAGE).roles()
         git, _ = self._open(source, settings, context, refresh=False, revision=lead.ref)
         where = f"{without_password(source.location)}@{lead.ref[:12]}"
