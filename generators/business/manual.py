@@ -20,7 +20,7 @@ class Page(NamedTuple):
     body: str
 
 
-def table() -> Table:
+def table(name: str = NAMES[0]) -> Table:
     """Where the pages are."""
     text = ColumnType.TEXT
     columns = (
@@ -28,14 +28,14 @@ def table() -> Table:
         Column(name="title", type=text),
         Column(name="body", type=text),
     )
-    return Table(name="policies", doc="The company's manual, page by page.", columns=columns)
+    return Table(name=name, doc="The company's manual, page by page.", columns=columns)
 
 
-def tools(pages: Sequence[Page]) -> tuple[Tool, ...]:
-    """List the pages, and read one."""
+def tools(pages: Sequence[Page], kept_in: str = NAMES[0]) -> tuple[Tool, ...]:
+    """List the pages of a table, and read one."""
     listing = Tool(
         name="list_pages", kind=ToolKind.READ, doc="The pages of the company's manual, by title.",
-        result="SELECT page, title FROM policies ORDER BY page",
+        result=f"SELECT page, title FROM {kept_in} ORDER BY page",
     )  # fmt: skip
     wanted = Parameter(
         name="page", type="string", doc="Which page, as the list of pages has it.",
@@ -43,6 +43,6 @@ def tools(pages: Sequence[Page]) -> tuple[Tool, ...]:
     )  # fmt: skip
     reading = Tool(
         name="read_page", kind=ToolKind.READ, doc="One page of the company's manual: the rules that hold.",
-        parameters=(wanted,), result="SELECT page, title, body FROM policies WHERE page = :page", shape="row",
+        parameters=(wanted,), result=f"SELECT page, title, body FROM {kept_in} WHERE page = :page", shape="row",
     )  # fmt: skip
     return listing, reading

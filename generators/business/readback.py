@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from pprint import pformat
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -16,8 +16,8 @@ from envsynth.generators.business.changes import MIN_TEXT
 from envsynth.generators.business.panel import Claim, Graded, Panel
 from envsynth.generators.business.plans import Plan, Unfit
 from envsynth.generators.business.scene import Scene
-from envsynth.generators.business.stage import Stage
-from envsynth.models import ColumnRole, Tool, ToolCall, ToolKind
+from envsynth.generators.business.stage import Played, Stage
+from envsynth.models import ColumnRole, Tool, ToolCall, ToolKind, World
 from envsynth.models.base import canonical_json
 from envsynth.runtime.contract import ToolResult
 
@@ -51,7 +51,7 @@ def read_back(scene: Scene, stage: Stage, plan: Plan, panel: Panel) -> str:
     """
     right = [one for one in panel.lines if one.line.claim is Claim.RIGHT]
     wrong = [one for one in panel.lines if one.line.claim is not Claim.RIGHT]
-    finder = _Finder(scene, stage, right)
+    finder = Finder(scene.world, stage, right)
     first = list(_first_looks(scene, plan))
     finder.prepare(first)
     looks = [look for call in first if (look := finder.look(call)) is not None]
@@ -64,17 +64,32 @@ def read_back(scene: Scene, stage: Stage, plan: Plan, panel: Panel) -> str:
             changed = ", ".join(sorted(stage.changes(one.played))) or "nothing"
             raise Unfit("change_not_readable", f"no read tool tells {one.line.label} ({changed}) from the reference")
         looks.append(found)
-    return _text(looks)
+    return text_of(looks)
 
 
-class _Finder:
+class Ended(Protocol):
+    """A trajectory that was played."""
+
+    @property
+    def played(self) -> Played:
+        """What it came to."""
+
+
+class Finder:
     """Compares what reads show after right trajectories and after a wrong one."""
 
-    def __init__(self, scene: Scene, stage: Stage, right: Sequence[Graded]) -> None:
+    def __init__(self, world: World, stage: Stage, right: Sequence[Ended]) -> None:
+        """A finder.
+
+        Args:
+            world: whose columns say what is compared.
+            stage: of the world.
+            right: trajectories that must pass.
+        """
         self._stage = stage
         self._right = list(dict.fromkeys(one.played.ending.final for one in right))
-        self._given = _given_columns(scene)
-        self._texts = _of_roles(scene, ColumnRole.SEMANTIC) - _of_roles(scene, ColumnRole.HARD, ColumnRole.KEY)
+        self._given = _given_columns(world)
+        self._texts = _of_roles(world, ColumnRole.SEMANTIC) - _of_roles(world, ColumnRole.HARD, ColumnRole.KEY)
         self._answers: dict[bytes, dict[str, ToolResult]] = {}
 
     def prepare(self, calls: Sequence[ToolCall]) -> None:
@@ -97,12 +112,12 @@ class _Finder:
         written = tuple(name for name in left_out if name in self._texts and all(_says(r, name) for r in results))
         return Look(call, kept[0], left_out, written)
 
-    def passes(self, looks: Sequence[Look], one: Graded) -> bool:
+    def passes(self, looks: Sequence[Look], one: Ended) -> bool:
         """Whether a trajectory's end shows all that is expected."""
         self._look(one.played.ending.final, [look.call for look in looks])
         return all(self._shows(look, one.played.ending.final) for look in looks)
 
-    def telling(self, one: Graded, calls: Sequence[ToolCall]) -> Look | None:
+    def telling(self, one: Ended, calls: Sequence[ToolCall]) -> Look | None:
         """The first of some reads that shows something else after a wrong trajectory."""
         wrong = one.played.ending.final
         self._look(self._right[0], calls)
@@ -131,13 +146,13 @@ class _Finder:
         return known
 
 
-def _given_columns(scene: Scene) -> set[str]:
+def _given_columns(world: World) -> set[str]:
     """Names of columns that no comparison counts, wherever they stand."""
-    return _of_roles(scene, ColumnRole.SEMANTIC, ColumnRole.EXEMPT) - _of_roles(scene, ColumnRole.HARD, ColumnRole.KEY)
+    return _of_roles(world, ColumnRole.SEMANTIC, ColumnRole.EXEMPT) - _of_roles(world, ColumnRole.HARD, ColumnRole.KEY)
 
 
-def _of_roles(scene: Scene, *roles: ColumnRole) -> set[str]:
-    return {column.name for table in scene.world.tables for column in table.columns if column.role in roles}
+def _of_roles(world: World, *roles: ColumnRole) -> set[str]:
+    return {column.name for table in world.tables for column in table.columns if column.role in roles}
 
 
 def _first_looks(scene: Scene, plan: Plan) -> Iterator[ToolCall]:
@@ -166,7 +181,7 @@ def _candidates(scene: Scene, stage: Stage, plan: Plan, one: Graded) -> Iterator
     pool = sorted({value for found in values.values() for value in found if value is not None}, key=str)
     for tool in scene.world.tools:
         if tool.kind is ToolKind.READ and tool.name != scene.rename("read_page"):
-            yield from _calls(tool, pool)
+            yield from calls_of(tool, pool)
 
 
 def _note(
@@ -185,7 +200,7 @@ def _note(
                 _note(scene, parent, dict(zip(names, line, strict=True)), values, depth - 1)
 
 
-def _calls(tool: Tool, pool: Sequence[JsonValue]) -> Iterator[ToolCall]:
+def calls_of(tool: Tool, pool: Sequence[JsonValue]) -> Iterator[ToolCall]:
     """Calls of a tool with at most one parameter to be chosen."""
     needed = [one for one in tool.parameters if one.required]
     if not needed:
@@ -224,7 +239,7 @@ def _without(row: JsonValue, left_out: Sequence[str]) -> JsonValue:
     return {name: value for name, value in row.items() if name not in left_out} if isinstance(row, dict) else row
 
 
-def _text(looks: Sequence[Look]) -> str:
+def text_of(looks: Sequence[Look]) -> str:
     """The file: one test a look."""
     head = Path(__file__).with_name("readback.template").read_text("utf-8")
     return head + "".join(f"\n\n{_test(number, look)}" for number, look in enumerate(looks, 1))
