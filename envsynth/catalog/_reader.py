@@ -13,6 +13,7 @@ from typing import Any, Self
 import duckdb
 from pydantic import JsonValue
 
+from envsynth.catalog._attempts import to_attempt
 from envsynth.catalog._connection import Connection, connect, translated
 from envsynth.catalog._dump import logical_content
 from envsynth.catalog._rows import to_outcome, to_run, to_task, to_verdict
@@ -21,6 +22,8 @@ from envsynth.catalog.blobs import CatalogBlobs
 from envsynth.catalog.reports import CatalogStats, QueryResult, SourceCost, SourceFlicker, StrengthStats
 from envsynth.errors import CatalogError, ConfigError
 from envsynth.models import (
+    Attempt,
+    AttemptStatus,
     FunnelRow,
     Outcome,
     Source,
@@ -184,6 +187,33 @@ class CatalogReader:
                 cause="it was damaged or written by hand", next_step="build the source again",
             )  # fmt: skip
         return Source.from_json(rows[0][0])
+
+    def attempts(self, where: str = "") -> Iterator[Attempt]:
+        """Attempts of rollouts, by task, policy and draw.
+
+        Args:
+            where: SQL condition over the table `attempt`, such as `policy = 'model' AND success`.
+
+        Raises:
+            ConfigError: the condition is not SQL over that table.
+        """
+        condition = where.strip() or "true"
+        order = "task, policy, model, settings, hinted, k"
+        found = self.query(f"SELECT key FROM attempt WHERE (\n{condition}\n) ORDER BY {order}")
+        return self.attempts_of([row[0] for row in found.rows])
+
+    def attempts_of(self, keys: Sequence[str]) -> Iterator[Attempt]:
+        """Those attempts of the keys that are here, by task, policy and draw within each hundred keys."""
+        with translated(self.path, "the attempts cannot be read"):
+            for start in range(0, len(keys), 100):
+                for row in self._run("read", "attempts", {"keys": list(keys[start : start + 100])}):
+                    yield to_attempt(*row)
+
+    def attempted(self, keys: Sequence[str]) -> dict[str, AttemptStatus]:
+        """Those of the keys that are here, with what they came to."""
+        with translated(self.path, "the attempts cannot be read"):
+            rows = self._run("read", "attempt_states", {"keys": list(keys)})
+        return {key: AttemptStatus(status) for key, status in rows}
 
     def query(self, sql: str) -> QueryResult:
         """Answer one SELECT; nothing can be changed by it.

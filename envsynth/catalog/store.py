@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 import envsynth
+from envsynth.catalog._attempts import attempt_row
 from envsynth.catalog._connection import transaction, translated, utc_now
 from envsynth.catalog._reader import CatalogReader
 from envsynth.catalog._rows import outcome_row, run_rows, verdict_rows
@@ -15,12 +16,16 @@ from envsynth.catalog.blobs import roots_of
 from envsynth.catalog.reports import MergeReport
 from envsynth.errors import ConfigError
 from envsynth.models import (
+    Attempt,
+    AttemptStatus,
     Candidate,
     Cost,
     Outcome,
     OutcomeStatus,
     Source,
+    Task,
     canonical_json,
+    played_digest,
 )  # fmt: skip
 from envsynth.protocols import BlobStore
 
@@ -94,6 +99,20 @@ class Catalog(CatalogReader):
             self._blobs.forget()
             raise
 
+    def record_attempts(self, attempts: Sequence[Attempt]) -> None:
+        """Keep attempts, in one transaction. A finished one stands; what the environment kept from an end is replaced.
+
+        Raises:
+            CatalogError: none of these attempts was kept.
+        """
+        latest = {attempt.key: attempt for attempt in attempts}
+        with transaction(self._connection, self.path, "the attempts cannot be written"):
+            standing = self.attempted(list(latest))
+            now = utc_now()
+            for key, attempt in latest.items():
+                if standing.get(key) is not AttemptStatus.FINISHED:
+                    self._run("write", "insert_attempt", attempt_row(attempt, now))
+
     def _record(self, build: int, outcomes: list[Outcome], blobs: BlobStore) -> None:
         self._blobs.copy_closure([outcome.candidate for outcome in outcomes if outcome.candidate is not None], blobs)
         now = utc_now()
@@ -107,6 +126,14 @@ class Catalog(CatalogReader):
                     self._run("write", "insert_roster", {"digest": run["roster"], "keys": keys})
                     rosters.add(run["roster"])
                 self._run("write", "insert_run", run)
+        self._forget_outdated([outcome.task for outcome in outcomes if outcome.task is not None])
+
+    def _forget_outdated(self, tasks: Sequence[Task]) -> None:
+        """Attempts at what was played or graded otherwise than these tasks say nothing of them any more."""
+        for task in tasks:
+            played = played_digest(task.candidate, task.tests, task.controls)
+            lead = task.candidate.provenance.lead.key
+            self._run("write", "delete_outdated_attempts", {"lead": lead, "played": played})
 
     def _delete(self, keys: list[str]) -> None:
         if not keys:
@@ -115,7 +142,7 @@ class Catalog(CatalogReader):
             self._run("write", name, {"keys": keys})
 
     def remove(self, task_ids: Sequence[str]) -> int:
-        """Forget tasks with their verdicts, runs and contents that nothing else names.
+        """Forget tasks with their verdicts, runs, attempts and contents that nothing else names.
 
         Their leads are forgotten with them: another build of the source makes the tasks again.
 
@@ -128,6 +155,7 @@ class Catalog(CatalogReader):
         keys = [self.key(task_id) for task_id in task_ids]
         with transaction(self._connection, self.path, "the tasks cannot be removed"):
             self._delete(keys)
+            self._run("write", "delete_attempts", {"keys": keys})
             self._run("write", "delete_unused_rosters", {})
             self._delete_unused_blobs()
         return len(set(keys))
@@ -177,6 +205,8 @@ class Catalog(CatalogReader):
         for name in ("outcomes", "verdicts", "rosters", "runs"):
             self._run("merge", name, {"keys": keys})
         self._run("merge", "blobs", {})
+        self._run("merge", "attempts", {})
+        self._forget_outdated(self.tasks_of([row[0] for row in self._run("merge", "attempted_leads", {})]))
         theirs = int(self._run("merge", "count", {})[0][0])
         return MergeReport(
             added=len(keys) - len(replaced), replaced=len(replaced), kept=theirs - len(keys),

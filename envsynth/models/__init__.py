@@ -17,6 +17,7 @@ from envsynth.models.rollout import (
     Tokens,
     TraceStep,
     attempt_key,
+    played_digest,
 )
 from envsynth.models.source import Origin, Source, SourceKind, SourceOptions
 from envsynth.models.task import Task, Tier, VerdictSummary
@@ -142,5 +143,6 @@ __all__ = [
     "attempt_key",
     "canonical_json",
     "digest_of",
+    "played_digest",
     "role_of",
 ]

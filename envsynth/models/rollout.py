@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from envsynth.models.base import SCHEMA_VERSION, Digest, Model, digest_of
+from envsynth.models.base import SCHEMA_VERSION, Digest, Model, canonical_json, digest_of
+from envsynth.models.candidate import Candidate
+from envsynth.models.verifier import Control, TestLists
 
 
 class Policy(StrEnum):
@@ -201,3 +204,19 @@ class Attempt(Model):
 def attempt_key(played: str, policy: Policy, settings: str, *, hinted: bool, k: int) -> str:
     """The key of an attempt before it is made; arguments as the fields of `Attempt`."""
     return digest_of([played, policy.value, settings, hinted, k])
+
+
+def played_digest(candidate: Candidate, tests: TestLists | None, controls: Sequence[Control]) -> str:
+    """Digest of everything that is played and graded: not of where it comes from, its panel, or its hint."""
+    return digest_of(
+        {
+            "instruction": candidate.instruction,
+            "environment": candidate.environment.document(),
+            "verifier": candidate.verifier.document(),
+            "budget": candidate.budget.document(),
+            "reference": None if candidate.reference is None else candidate.reference.document(),
+            "tests": None if tests is None else tests.document(),
+            # Their order says nothing, and depends on which validator measured first.
+            "controls": sorted(canonical_json(control.document()) for control in controls),
+        }
+    )

@@ -2,7 +2,7 @@
 
 from envsynth.rollout.attempting import attempted
 from envsynth.rollout.failures import MECHANISM_SUCCESS, failure_of, is_success, threshold_of
-from envsynth.rollout.playable import Playable, playable, played_digest, playing
+from envsynth.rollout.playable import Playable, Playables, playable, playing
 from envsynth.rollout.statistics import (
     Interval,
     clustered,
@@ -16,6 +16,7 @@ __all__ = [
     "MECHANISM_SUCCESS",
     "Interval",
     "Playable",
+    "Playables",
     "attempted",
     "clustered",
     "failure_of",
@@ -24,7 +25,6 @@ __all__ = [
     "mixed_chance_of_rate",
     "pass_at_k",
     "playable",
-    "played_digest",
     "playing",
     "threshold_of",
     "wilson",

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envsynth.agents import Told
-from envsynth.models import Candidate, Control, Task, TestLists, Trajectory, WorldRef, digest_of
-from envsynth.models.base import canonical_json
+from envsynth.models import Candidate, Control, Task, TestLists, Trajectory, WorldRef, played_digest
 from envsynth.rollout.failures import threshold_of
 from envsynth.runtime.contract import JSON, Backend, Episode
 from envsynth.runtime.pack import world_model
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 
-__all__ = ["Playable", "Playables", "playable", "played_digest", "playing"]
+__all__ = ["Playable", "Playables", "playable", "playing"]
 
 _KEPT = 32
 """Worlds that are kept ready."""
@@ -144,22 +143,6 @@ def playing(candidate: Candidate, tests: TestLists | None, controls: Sequence[Co
         "tests": None if tests is None else tests.document(),
         "controls": [control.document() for control in controls],
     }
-
-
-def played_digest(candidate: Candidate, tests: TestLists | None, controls: Sequence[Control]) -> str:
-    """Digest of everything that is played and graded: not of where it comes from, its panel, or its hint."""
-    return digest_of(
-        {
-            "instruction": candidate.instruction,
-            "environment": candidate.environment.document(),
-            "verifier": candidate.verifier.document(),
-            "budget": candidate.budget.document(),
-            "reference": None if candidate.reference is None else candidate.reference.document(),
-            "tests": None if tests is None else tests.document(),
-            # Their order says nothing, and depends on which validator measured first.
-            "controls": sorted(canonical_json(control.document()) for control in controls),
-        }
-    )
 
 
 def _by_label(panel: Iterable[Trajectory]) -> Mapping[str, Trajectory]:

@@ -18,3 +18,12 @@ SELECT count(*) AS tasks FROM mechanism WHERE family NOT IN ('pandora', 'pricing
 
 -- name: References by family and level, between default (0) and reference (1)
 SELECT family, level, policy, round(avg(score), 2) AS score, count(*) AS tasks FROM reference_score WHERE presentation = 'hidden' GROUP BY ALL ORDER BY family, level, policy
+
+-- name: Tasks for training a model: neither always nor never solved by it in its attempts; export --where "id IN (...)"
+SELECT task, model, n, c, round(pass_at_1, 2) AS pass_at_1 FROM solve_rate WHERE policy = 'model' AND NOT hinted AND c BETWEEN 1 AND n - 1 ORDER BY task, model
+
+-- name: Why attempts fail, by model
+SELECT model, kind, count(*) AS attempts FROM failure WHERE policy = 'model' GROUP BY ALL ORDER BY model, attempts DESC, kind
+
+-- name: What a hint is worth, by task
+SELECT task, model, round(without_hint, 2) AS without_hint, round(with_hint, 2) AS with_hint, round(regret, 2) AS regret FROM regret ORDER BY regret DESC, task

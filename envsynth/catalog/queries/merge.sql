@@ -51,6 +51,18 @@ INSERT INTO run
 SELECT theirs.* REPLACE (theirs.statuses::VARCHAR[]::run_status[] AS statuses)
 FROM other.run AS theirs WHERE theirs.lead IN (SELECT unnest($keys))
 
+-- Theirs wins where we have nothing, or only what the environment kept from an end.
+-- name: attempts
+INSERT OR REPLACE INTO attempt
+SELECT theirs.*
+FROM other.attempt AS theirs
+LEFT JOIN main.attempt AS ours ON ours.key = theirs.key
+WHERE theirs.lead IN (SELECT lead FROM main.outcome)
+    AND (ours.key IS NULL OR (ours.status <> 'finished' AND theirs.status = 'finished'))
+
+-- name: attempted_leads
+SELECT DISTINCT lead FROM main.attempt ORDER BY lead
+
 -- name: blobs
 INSERT OR IGNORE INTO blob SELECT theirs.* FROM other.blob AS theirs
 

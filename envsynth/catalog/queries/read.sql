@@ -105,3 +105,10 @@ SELECT source, tasks, wall_s, cpu_s, disk_bytes FROM cost_per_task ORDER BY sour
 
 -- name: stats_near_duplicates
 SELECT count(DISTINCT other)::BIGINT FROM near_duplicate
+
+-- name: attempt_states
+SELECT key, status FROM attempt WHERE key IN (SELECT unnest($keys))
+
+-- name: attempts
+SELECT rest, grade, trace FROM attempt WHERE key IN (SELECT unnest($keys))
+ORDER BY task, policy, model, settings, hinted, k

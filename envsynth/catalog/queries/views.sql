@@ -42,3 +42,15 @@
 
 -- name: reference_score
 -- one row a mechanism task and reference policy: its utility between the default's (0) and the reference's (1)
+
+-- name: attempt
+-- one row an attempt of a policy: task, policy, model, hinted, k, ending, failure, outcome, calls, tokens, cost, grade, trace
+
+-- name: solve_rate
+-- one row a task, policy, model and hint: n finished attempts, c successes, pass_at_1, mean outcome, calls, tokens, cost
+
+-- name: regret
+-- one row a task and model: pass rate with the hint, without it, and the difference
+
+-- name: failure
+-- one row a failed attempt: kind (format, budget, tool_misuse, misread_state, no_recovery), ending, outcome

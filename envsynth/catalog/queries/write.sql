@@ -54,3 +54,16 @@ DELETE FROM roster WHERE digest NOT IN (SELECT roster FROM run)
 
 -- name: delete_blobs
 DELETE FROM blob WHERE digest IN (SELECT unnest($digests))
+
+-- name: insert_attempt
+INSERT OR REPLACE INTO attempt VALUES (
+    $key, $lead, $task, $played, $policy, $model, $settings, $hinted, $k, $status, $trouble, $ending, $failure, $success,
+    $reward, $outcome, $turns, $calls, $prompt_tokens, $cached_tokens, $completion_tokens, $cost_usd, $wall_s, $model_s,
+    $now, $grade, $trace, $rest
+)
+
+-- name: delete_attempts
+DELETE FROM attempt WHERE lead IN (SELECT unnest($keys))
+
+-- name: delete_outdated_attempts
+DELETE FROM attempt WHERE lead = $lead AND played <> $played
