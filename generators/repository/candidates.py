@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from envsynth.errors import GeneratorError, NoInterpreter, SandboxError, SourceError, boundary
+from envsynth.generators.repository.authored import Brief, author_of, instruct
 from envsynth.generators.repository.config import Settings
 from envsynth.generators.repository.drill import Drilled
 from envsynth.generators.repository.evidence import (
@@ -19,9 +20,10 @@ from envsynth.generators.repository.evidence import (
 )
 from envsynth.generators.repository.gitdir import GitDir
 from envsynth.generators.repository.history import Commit
-from envsynth.generators.repository.instruction import Material, Written, write
+from envsynth.generators.repository.instruction import Material, Written
 from envsynth.generators.repository.interface import Project, defined_names
 from envsynth.generators.repository.split import Split, patch_of, text_of
+from envsynth.generators.repository.vagueness import level_of
 from envsynth.generators.repository.verifier import code_verifier
 from envsynth.leaks import Change, secrets_of
 from envsynth.models import (
@@ -87,7 +89,7 @@ class Work:
         written = self._write(start, measured, prepared)
         if written.reason:
             return self.dropped(written.reason, written.detail)
-        return self._assemble(written.text, workspace, start, measured)
+        return self._assemble(written, workspace, start, measured)
 
     def prepared(self) -> Prepared | Dropped:
         """The project's environment as of the commit."""
@@ -172,20 +174,32 @@ class Work:
             [*shown, *(self._text(hidden, path) or "" for path in sorted({test.path for test in functions}))]
         )
         touched = "\n".join(change.before for change in changes)
-        return write(
-            Material(
-                message=self.commit.message,
-                excerpts=excerpts,
-                functions=self.drilled.functions,
-                project=Project(
-                    {path: text for path, text in texts.items() if path.endswith(".py")}, prepared.command.roots
-                ),
-                defined=defined_names(change.after for change in changes if change.path.endswith(".py")),
-                said=[record.message for record in measured.start.records if record.message],
-                strict=secrets_of(changes, touched, told),
-                secrets=secrets_of(changes, "\n".join(texts.values()), told),
-            )
+        material = Material(
+            message=self.commit.message,
+            excerpts=excerpts,
+            functions=self.drilled.functions,
+            project=Project(
+                {path: text for path, text in texts.items() if path.endswith(".py")}, prepared.command.roots
+            ),
+            defined=defined_names(change.after for change in changes if change.path.endswith(".py")),
+            said=[record.message for record in measured.start.records if record.message],
+            strict=secrets_of(changes, touched, told),
+            secrets=secrets_of(changes, "\n".join(texts.values()), told),
         )
+        tests = sorted({*self.parts.tests, *(test.path for test in functions)})
+        brief = Brief(
+            material, changes, texts, paths=tuple(start.by_path), diff=self._diff().decode("utf-8", "replace"),
+            tests={path: text for path in tests if (text := self._text(hidden, path)) is not None},
+            level=level_of(self.settings.vagueness, self.lead.seed, self.lead.ref),
+        )  # fmt: skip
+        return instruct(brief, author_of(self.settings, self.source, self.context), self.context.note)
+
+    def _diff(self) -> bytes:
+        """The known solution as a unified diff."""
+        if self.patch is not None:
+            return self.patch
+        with boundary(GeneratorError, "the solution's diff cannot be made", where=self.where):
+            return patch_of(self.git, self.parts, self.commit.oid)
 
     def _text(self, tree: Tree, path: str) -> str | None:
         entry = tree.by_path.get(path)
@@ -193,16 +207,14 @@ class Work:
             return None
         return text_of(self.context.blobs.get(entry.blob))
 
-    def _assemble(self, instruction: str, workspace: Workspace, start: Tree, measured: Measured) -> Candidate:
+    def _assemble(self, written: Written, workspace: Workspace, start: Tree, measured: Measured) -> Candidate:
         blobs = self.context.blobs
-        with boundary(GeneratorError, "the solution's diff cannot be made", where=self.where):
-            patch = patch_of(self.git, self.parts, self.commit.oid) if self.patch is None else self.patch
         return Candidate(
-            instruction=instruction,
+            instruction=written.text,
             environment=workspace,
             verifier=code_verifier(),
             reference=Reference(
-                changes=blobs.put_tree(self.parts.changes), removed=self.parts.removed, patch=blobs.put(patch)
+                changes=blobs.put_tree(self.parts.changes), removed=self.parts.removed, patch=blobs.put(self._diff())
             ),
             provenance=Provenance(
                 lead=self.lead,
@@ -210,12 +222,14 @@ class Work:
                 reference_commit=self.commit.oid,
                 authored_at=self.commit.authored,
                 licence_files=tuple(path for path in start.by_path if _LICENCES.match(path)),
+                author=written.author,
             ),
             metadata={
                 "title": self.commit.title[:200],
                 "changed_functions": list(self.drilled.functions),
                 "changed_tests": list(self.parts.tests),
                 "fail_to_pass": len(fail_to_pass(measured.start, measured.reference)),
+                **written.notes,
             },
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -13,6 +14,7 @@ from envsynth.options import read_options
 STRATEGIES = ("history", "lm_modify", "lm_rewrite")
 DEFAULT_STRATEGIES = ("history",)
 DEFAULT_LIMIT = 100
+Level = Annotated[int, Field(ge=0, le=3)]
 
 
 class Settings(Model):
@@ -32,6 +34,10 @@ class Settings(Model):
     """Seconds a host may take to answer its first question."""
     test_timeout: float | None = Field(default=None, gt=0)
     """Seconds for one run of the whole suite; None: the language's default."""
+    author: Literal["model", "deterministic"] | None = None
+    """Who writes instructions; None: the author role's model where there is one."""
+    vagueness: tuple[Level, ...] = Field(default=(1,), min_length=1)
+    """How much the instructions of a model say, one of these for each lead; see `vagueness.py`."""
 
     @field_validator("tests", mode="before")
     @classmethod
@@ -42,6 +48,14 @@ class Settings(Model):
                 if not path or path.startswith(("/", "-")) or ".." in str(path).split("/"):
                     raise ValueError("must be relative paths inside the repository, separated by commas")
         return paths
+
+    @field_validator("vagueness", mode="before")
+    @classmethod
+    def _levels(cls, value: object) -> object:
+        parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+        if isinstance(parts, list) and (not all(part in ("0", "1", "2", "3") for part in parts)):
+            raise ValueError("must be levels from 0 (all is told) to 3 (a user's report), separated by commas")
+        return tuple(int(part) for part in parts) if isinstance(parts, list) else parts
 
     def work_digest(self, *versions: str) -> str:
         """Digest of what changes the outcome of one lead; how many leads there are is not part of it."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from envsynth.cache import Cache
 from envsynth.errors import GeneratorError, boundary
+from envsynth.generators.repository.authored import author_of, keyed
 from envsynth.generators.repository.breaking import Revision, breakable_functions, broken_candidate, in_turn
 from envsynth.generators.repository.candidates import LANGUAGE, Work
 from envsynth.generators.repository.clones import Clones, without_password
@@ -52,6 +53,11 @@ class Repository:
         """
         read_settings(source)
 
+    def asks(self, lead: Lead, source: Source) -> tuple[str, ...]:
+        """Roles of models that are asked for a lead."""
+        told = read_settings(source).author != "deterministic"
+        return ("author",) if told or lead.strategy in LM_STRATEGIES else ()
+
     # --- plan ----------------------------------------------------------------------------------------------
 
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
@@ -60,7 +66,7 @@ class Repository:
         `limit` counts leads; the scan ends with the last one.
 
         Raises:
-            ConfigError: an option of the source is wrong, or a strategy needs a model and there is none.
+            ConfigError: an option of the source is wrong, or a model is needed and there is none.
             SourceError: the repository cannot be read.
             SandboxError: its host is at fault, or the disk is full.
         """
@@ -80,7 +86,9 @@ class Repository:
             else self._functions(blank.model_copy(update={"strategy": strategy}), git, source, context)
             for strategy in strategies
         ]  # fmt: skip
-        yield from in_turn(plans, source.options.limit or DEFAULT_LIMIT)
+        authored = author_of(settings, source, context) is not None
+        for found in in_turn(plans, source.options.limit or DEFAULT_LIMIT):
+            yield keyed(found, settings) if authored and isinstance(found, Lead) else found
 
     def _commits(self, blank: Lead, git: GitDir, source: Source, context: Context) -> Iterator[Lead | Dropped]:
         """Every scanned commit, newest first: a lead, or dropped with its reason."""

@@ -8,7 +8,10 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import NamedTuple
+
+from pydantic import JsonValue
 
 from envsynth.generators.repository.excerpt import TODAY, Excerpt
 from envsynth.generators.repository.interface import Demand, Project, demands
@@ -48,6 +51,10 @@ class Written(NamedTuple):
     text: str
     reason: str = ""
     detail: str = ""
+    author: str = "deterministic"
+    """Who wrote it, or a model's name."""
+    notes: Mapping[str, JsonValue] = MappingProxyType({})
+    """How it came about, for the candidate's metadata."""
 
 
 def write(material: Material) -> Written:

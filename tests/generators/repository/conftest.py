@@ -13,6 +13,8 @@ import pytest
 
 from envsynth.cache import Cache
 from envsynth.errors import EnvsynthError
+from envsynth.llm import Client
+from envsynth.llm import Role as ModelRole
 from envsynth.models import (
     Cost,
     Digest,
@@ -108,6 +110,7 @@ class FakeContext:
         self.cache_dir = cache_dir
         self.blobs = Cache(cache_dir)
         self.python = FakeLanguage()
+        self.author: Client | None = None
         self.notes: list[str] = []
         self.ran: list[tuple[str, int]] = []
         self.change: Callable[[TestRun], TestRun] = lambda run: run
@@ -118,6 +121,9 @@ class FakeContext:
     def language(self, name: str) -> FakeLanguage:
         assert name == "python"
         return self.python
+
+    def model(self, role: ModelRole) -> Client | None:
+        return self.author if role == "author" else None
 
     def materialise(self, tree: Tree) -> Path:
         return self.blobs.materialise(tree)
