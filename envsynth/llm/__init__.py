@@ -1,6 +1,6 @@
 """Language models behind any OpenAI-compatible endpoint: typed answers, cached by content, paid from a ledger."""
 
-from envsynth.llm.authoring import REPAIRS, Authored, Order, Unrepaired, author
+from envsynth.llm.authoring import REPAIRS, Authored, Order, Unrepaired, author, told
 from envsynth.llm.client import Client, Structured, Tally, open_client
 from envsynth.llm.ledger import Ledger, Spend, ledger_path
 from envsynth.llm.messages import Message, Reply, Tool, ToolCall, Usage, assistant, system, tool_result, user
@@ -38,6 +38,7 @@ __all__ = [
     "open_client",
     "quoted",
     "system",
+    "told",
     "tool_result",
     "user",
 ]

@@ -13,7 +13,7 @@ from envsynth.llm.messages import Message, Reply, user
 from envsynth.llm.prompting import load_prompt, quoted
 from envsynth.models import Finding
 
-__all__ = ["REPAIRS", "Authored", "Order", "Unrepaired", "author"]
+__all__ = ["REPAIRS", "Authored", "Order", "Unrepaired", "author", "told"]
 
 M = TypeVar("M", bound=BaseModel)
 REPAIRS = 5
@@ -88,11 +88,11 @@ def author(client: Client, order: Order[M], *, draw: int = 0, repairs: int = REP
         if len(history) == repairs:
             raise Unrepaired(order.artefact, findings, repairs)
         history.append(findings)
-        messages = (*order.messages, answer.replies[-1].message, user(_told(order.artefact, findings)))
+        messages = (*order.messages, answer.replies[-1].message, user(told(order.artefact, findings)))
 
 
-def _told(artefact: str, findings: Sequence[Finding]) -> str:
-    """The findings as a message; they may hold text from outside, so they are quoted."""
+def told(artefact: str, findings: Sequence[Finding]) -> str:
+    """What an author is told of its last artefact; findings may hold text from outside, so they are quoted."""
     lines = [f"- {f.rule}{f' ({f.where})' if f.where else ''}: {f.message}" for f in findings[:_SHOWN]]
     if len(findings) > _SHOWN:
         lines.append(f"- and {len(findings) - _SHOWN} more")
