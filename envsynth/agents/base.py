@@ -9,8 +9,11 @@ from pydantic import Field
 
 from envsynth.models import ChatMessage, ChatTool, Ending, Model, Policy, Tokens, Trajectory
 from envsynth.runtime.contract import JSON, Episode, ToolResult
+from envsynth.runtime.worlds.episode import WorldEpisode
 
-__all__ = ["Agent", "Limits", "Play", "Played", "Told"]
+__all__ = ["Agent", "Limits", "Play", "Played", "Told", "submits_of"]
+
+_WORKSPACE_SUBMITS = frozenset({"submit"})
 
 
 class Limits(Model):
@@ -38,8 +41,6 @@ class Told(NamedTuple):
     """Empty: none is told."""
     panel: Mapping[str, Trajectory]
     """Labelled trajectories by label; only fixed policies read them."""
-    submits: frozenset[str]
-    """Tools that hand in."""
     gated: bool
     """Whether a transcript that is not valid gets reward 0."""
 
@@ -91,6 +92,8 @@ class Play:
         self._episode = episode
         self._told = told
         self._calls = 0
+        self.submits = submits_of(episode)
+        """Tools that hand in."""
         self.ending: Ending | None = None
         """None while it goes on."""
 
@@ -110,7 +113,7 @@ class Play:
             if self._calls > self._told.turns:
                 self.ending = Ending.TURN_BUDGET
             else:
-                self.ending = Ending.SUBMITTED if tool in self._told.submits else Ending.OVER
+                self.ending = Ending.SUBMITTED if tool in self.submits else Ending.OVER
         return result
 
     def malformed(self, text: str) -> ToolResult:
@@ -127,3 +130,10 @@ class Play:
             self._episode.stop()
             self.ending = why
         return self.ending
+
+
+def submits_of(episode: Episode) -> frozenset[str]:
+    """Names of the tools of an episode that hand in."""
+    if isinstance(episode, WorldEpisode):
+        return frozenset(name for name, tool in episode.task.model.tools.items() if tool.kind == "submit")
+    return _WORKSPACE_SUBMITS

@@ -27,10 +27,10 @@ class BlindAgent:
         """Play draw `k`; tools that hand in are left for the last call."""
         rng = stream(f"{told.played}/{k}", "blind-agent")
         schemas = schemas_of(episode.tools())
-        acting = [name for name in schemas if name not in told.submits] or list(schemas)
         play, seen = Play(episode, told), Seen()
+        acting = [name for name in schemas if name not in play.submits] or list(schemas)
         for left in reversed(range(self._length(told))):
-            ending = [name for name in schemas if name in told.submits] if left == 0 else []
+            ending = [name for name in schemas if name in play.submits] if left == 0 else []
             tool = rng.choice(ending or acting)
             seen.look(play.call(tool, drawn(schemas[tool], rng, seen)).result)
             if play.ending is not None:

@@ -93,7 +93,7 @@ class _Talk:
         )
         self._ends_unknown = malformed == "end"
         self._ends_misshapen = malformed == "end" or (malformed == "as_graded" and told.gated)
-        self._messages = [system(_system_text(told, limits)), user(_shown(told.instruction))]
+        self._messages = [system(_system_text(told, limits, self._play.submits)), user(_shown(told.instruction))]
         self._said = [_kept(message) for message in self._messages]
         self._fault = ""
         self._turns = 0
@@ -210,8 +210,8 @@ def _prompts_version() -> str:
     return digest_of([_prompt(name).version for name in _NAMES])[:16]
 
 
-def _system_text(told: Told, limits: Limits) -> str:
-    hand_in = ", ".join(sorted(told.submits))
+def _system_text(told: Told, limits: Limits, submits: frozenset[str]) -> str:
+    hand_in = ", ".join(sorted(submits))
     budget = [_prompt("budget").fill(calls=str(told.turns))]
     if told.cost is not None:
         budget.append(_prompt("cost").fill(cost=f"{told.cost:g}"))

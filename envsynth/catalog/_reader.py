@@ -19,7 +19,7 @@ from envsynth.catalog._dump import logical_content
 from envsynth.catalog._rows import to_outcome, to_run, to_task, to_verdict
 from envsynth.catalog._sql import statements
 from envsynth.catalog.blobs import CatalogBlobs
-from envsynth.catalog.reports import CatalogStats, QueryResult, SourceCost, SourceFlicker, StrengthStats
+from envsynth.catalog.reports import AttemptFigures, CatalogStats, QueryResult, SourceCost, SourceFlicker, StrengthStats
 from envsynth.errors import CatalogError, ConfigError
 from envsynth.models import (
     Attempt,
@@ -214,6 +214,11 @@ class CatalogReader:
         with translated(self.path, "the attempts cannot be read"):
             rows = self._run("read", "attempt_states", {"keys": list(keys)})
         return {key: AttemptStatus(status) for key, status in rows}
+
+    def attempt_figures(self, keys: Sequence[str]) -> list[AttemptFigures]:
+        """Figures of those attempts of the keys that are here, by task, hint and draw."""
+        with translated(self.path, "the attempts cannot be read"):
+            return [AttemptFigures(*row) for row in self._run("read", "attempt_figures", {"keys": list(keys)})]
 
     def query(self, sql: str) -> QueryResult:
         """Answer one SELECT; nothing can be changed by it.

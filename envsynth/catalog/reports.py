@@ -9,7 +9,15 @@ from pydantic import Field
 from envsynth.models.base import Model
 from envsynth.models.report import FunnelRow
 
-__all__ = ["CatalogStats", "MergeReport", "QueryResult", "SourceCost", "SourceFlicker", "StrengthStats"]
+__all__ = [
+    "AttemptFigures",
+    "CatalogStats",
+    "MergeReport",
+    "QueryResult",
+    "SourceCost",
+    "SourceFlicker",
+    "StrengthStats",
+]
 
 
 class QueryResult(NamedTuple):
@@ -18,6 +26,30 @@ class QueryResult(NamedTuple):
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     """Values as DuckDB gives them to Python."""
+
+
+class AttemptFigures(NamedTuple):
+    """An attempt without what was said in it."""
+
+    key: str
+    task: str
+    policy: str
+    model: str
+    hinted: bool
+    k: int
+    status: str
+    failure: str | None
+    success: bool | None
+    """None: not finished."""
+    outcome: float | None
+    turns: int
+    calls: int
+    tokens: int
+    """Read and written."""
+    cost_usd: float | None
+    wall_s: float
+    model_s: float
+    trouble: str
 
 
 class MergeReport(Model):

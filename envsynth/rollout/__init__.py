@@ -2,7 +2,7 @@
 
 from envsynth.rollout.attempting import attempted
 from envsynth.rollout.failures import MECHANISM_SUCCESS, failure_of, is_success, threshold_of
-from envsynth.rollout.playable import Playable, Playables, playable, playing
+from envsynth.rollout.playable import Measured, Playable, Playables
 from envsynth.rollout.statistics import (
     Interval,
     clustered,
@@ -15,6 +15,7 @@ from envsynth.rollout.statistics import (
 __all__ = [
     "MECHANISM_SUCCESS",
     "Interval",
+    "Measured",
     "Playable",
     "Playables",
     "attempted",
@@ -24,8 +25,6 @@ __all__ = [
     "mixed_chance",
     "mixed_chance_of_rate",
     "pass_at_k",
-    "playable",
-    "playing",
     "threshold_of",
     "wilson",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +15,17 @@ from envsynth.runtime.contract import JSON, Backend, Episode
 from envsynth.runtime.pack import world_model
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 
-__all__ = ["Playable", "Playables", "playable", "playing"]
+__all__ = ["Measured", "Playable", "Playables", "playing"]
 
-_KEPT = 32
+_KEPT = 64
 """Worlds that are kept ready."""
-_WORKSPACE_SUBMITS = frozenset({"submit"})
+
+
+class Measured(NamedTuple):
+    """What validators found out of a workspace that grading needs."""
+
+    tests: TestLists | None = None
+    controls: Sequence[Control] = ()
 
 
 class Playable(NamedTuple):
@@ -34,7 +42,7 @@ class Playable(NamedTuple):
     told: Told
     """What an agent may know, the hint included."""
     open: Callable[[], Episode]
-    """A new episode; reset it next, close it in the end."""
+    """A new episode; reset it next, close it in the end. Any thread may ask."""
 
     def without_hint(self) -> Playable:
         """The same without its hint."""
@@ -42,108 +50,75 @@ class Playable(NamedTuple):
 
 
 class Playables:
-    """Makes tasks playable; worlds are made once, whatever the number of tasks in them."""
+    """Makes tasks playable. Worlds are made when they are first played, once for all tasks in them."""
 
     def __init__(self, blobs: Callable[[str], bytes], cache_dir: Path) -> None:
         """From one store of contents.
 
         Args:
-            blobs: contents by sha256.
+            blobs: contents by sha256; asked from several threads.
             cache_dir: where trees and environments of workspaces are kept.
         """
         self._blobs = blobs
         self._cache_dir = cache_dir
         self._worlds: dict[str, WorldModel] = {}
+        self._making = threading.Lock()
 
     def of_task(self, task: Task, backend: Callable[[], Backend]) -> Playable:
-        """An admitted task.
-
-        Args:
-            task: the task.
-            backend: the sandbox of its source; asked for workspaces only.
-
-        Raises:
-            SandboxError: the world cannot be made.
-        """
-        return self.of(task.candidate, task.panel, (task.tests, task.controls), backend)
+        """An admitted task; arguments as for `of`."""
+        return self.of(task.candidate, task.panel, Measured(task.tests, task.controls), backend)
 
     def of(
-        self,
-        candidate: Candidate,
-        panel: Sequence[Trajectory],
-        measured: tuple[TestLists | None, Sequence[Control]],
-        backend: Callable[[], Backend],
+        self, candidate: Candidate, panel: Sequence[Trajectory], measured: Measured, backend: Callable[[], Backend]
     ) -> Playable:
-        """A candidate with what was measured of it: test lists and controls."""
+        """A candidate.
+
+        Args:
+            candidate: what is played.
+            panel: its labelled trajectories.
+            measured: for workspaces.
+            backend: the sandbox of its source; asked for workspaces only, and at once.
+        """
+        told = Told(
+            task=candidate.id, played=played_digest(candidate, *measured), instruction=candidate.instruction,
+            turns=candidate.budget.turns, cost=candidate.budget.cost, hint=candidate.hint,
+            panel={line.label: line for line in panel}, gated="valid_transcript" in candidate.verifier.reward.gate,
+        )  # fmt: skip
+        document = cache(lambda: playing(candidate, measured))
         if isinstance(candidate.environment, WorldRef):
-            model = self._world(candidate.environment.world)
-            opens, submits = world_episodes(candidate, model)
+            opens = self._world(candidate.id, document, candidate.environment.world)
         else:
-            opens, submits = self._workspace(candidate, measured, backend), _WORKSPACE_SUBMITS
-        return playable(candidate, panel, measured, (opens, submits))
+            opens = self._workspace(candidate.id, document, backend())
+        threshold = threshold_of(candidate.verifier)
+        return Playable(
+            candidate.id, candidate.provenance.lead.key, candidate.environment.kind, threshold, told, opens
+        )  # fmt: skip
 
-    def _world(self, digest: str) -> WorldModel:
-        model = self._worlds.pop(digest, None) or world_model(digest, self._blobs)
-        self._worlds[digest] = model
-        if len(self._worlds) > _KEPT:
-            del self._worlds[next(iter(self._worlds))]
-        return model
+    def _world(self, name: str, document: Callable[[], JSON], digest: str) -> Callable[[], Episode]:
+        return lambda: WorldEpisode(WorldTask(document(), self._model(digest), task_id=name))
 
-    def _workspace(
-        self, candidate: Candidate, measured: tuple[TestLists | None, Sequence[Control]], backend: Callable[[], Backend]
-    ) -> Callable[[], Episode]:
-        document = playing(candidate, *measured)
-        chosen = backend()
+    def _model(self, digest: str) -> WorldModel:
+        with self._making:
+            model = self._worlds.pop(digest, None) or world_model(digest, self._blobs)
+            self._worlds[digest] = model
+            if len(self._worlds) > _KEPT:
+                del self._worlds[next(iter(self._worlds))]
+            return model
 
+    def _workspace(self, name: str, document: Callable[[], JSON], backend: Backend) -> Callable[[], Episode]:
         def opened() -> Episode:
             from envsynth.runtime.workspace import open_task
 
-            return open_task(document, self._blobs, self._cache_dir, chosen, task_id=candidate.id)
+            return open_task(document(), self._blobs, self._cache_dir, backend, task_id=name)
 
         return opened
 
 
-def world_episodes(candidate: Candidate, model: WorldModel) -> tuple[Callable[[], Episode], frozenset[str]]:
-    """What opens episodes of a world task, and the tools that hand in."""
-    task = WorldTask(playing(candidate, None, ()), model, task_id=candidate.id)
-    submits = frozenset(name for name, tool in model.tools.items() if tool.kind == "submit")
-    return lambda: WorldEpisode(task), submits
-
-
-def playable(
-    candidate: Candidate,
-    panel: Sequence[Trajectory],
-    measured: tuple[TestLists | None, Sequence[Control]],
-    episodes: tuple[Callable[[], Episode], frozenset[str]],
-) -> Playable:
-    """A candidate, ready.
-
-    Args:
-        candidate: what is played.
-        panel: its labelled trajectories.
-        measured: test lists and controls, for workspaces.
-        episodes: what opens one, and the tools that hand in.
-    """
-    opens, submits = episodes
-    told = Told(
-        task=candidate.id, played=played_digest(candidate, *measured), instruction=candidate.instruction,
-        turns=candidate.budget.turns, cost=candidate.budget.cost, hint=candidate.hint, panel=_by_label(panel),
-        submits=submits, gated="valid_transcript" in candidate.verifier.reward.gate,
-    )  # fmt: skip
-    threshold = threshold_of(candidate.verifier)
-    return Playable(
-        candidate.id, candidate.provenance.lead.key, candidate.environment.kind, threshold, told, opens
-    )  # fmt: skip
-
-
-def playing(candidate: Candidate, tests: TestLists | None, controls: Sequence[Control]) -> JSON:
+def playing(candidate: Candidate, measured: Measured) -> JSON:
     """The document that an episode reads of a task, for a candidate that may not be one yet."""
     return {
-        "candidate": candidate.document(),
-        "tests": None if tests is None else tests.document(),
-        "controls": [control.document() for control in controls],
+        # The panel is not played from here, and may be large.
+        "candidate": {**candidate.document(), "panel": []},
+        "tests": None if measured.tests is None else measured.tests.document(),
+        "controls": [control.document() for control in measured.controls],
     }
-
-
-def _by_label(panel: Iterable[Trajectory]) -> Mapping[str, Trajectory]:
-    return {line.label: line for line in reversed(tuple(panel))}

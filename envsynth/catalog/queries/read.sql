@@ -112,3 +112,8 @@ SELECT key, status FROM attempt WHERE key IN (SELECT unnest($keys))
 -- name: attempts
 SELECT rest, grade, trace FROM attempt WHERE key IN (SELECT unnest($keys))
 ORDER BY task, policy, model, settings, hinted, k
+
+-- name: attempt_figures
+SELECT key, task, policy, model, hinted, k, status, failure, success, outcome, turns, calls,
+    prompt_tokens + completion_tokens AS tokens, cost_usd, wall_s, model_s, trouble
+FROM attempt WHERE key IN (SELECT unnest($keys)) ORDER BY task, hinted, k
