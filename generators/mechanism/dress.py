@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -30,10 +31,8 @@ def skins_of(family: str) -> Mapping[str, Skin]:
     Raises:
         GeneratorError: its data file is missing or not as it should be; says where.
     """
-    path = _FOLDER / f"{family}.yaml"
-    try:
-        document = yaml.load(path.read_text("utf-8"), Loader=_loader())
-        shared = document["texts"]
+    document = _document(family)
+    with _read(family):
         return {
             name: Skin(
                 name=name,
@@ -41,15 +40,43 @@ def skins_of(family: str) -> Mapping[str, Skin]:
                 words=entry["words"],
                 names=entry["names"],
                 labels=tuple(map(str, entry["labels"])),
-                texts={**shared, "opening": entry["opening"], **(entry.get("texts") or {})},
+                texts={**document["texts"], "opening": entry["opening"], **(entry.get("texts") or {})},
             )
             for name, entry in document["skins"].items()
         }
+
+
+@cache
+def shared_texts(family: str) -> Mapping[str, str]:
+    """The texts that all skins of a family share: what happens and what counts, with places for words and numbers.
+
+    Raises:
+        GeneratorError: as for `skins_of`.
+    """
+    document = _document(family)
+    with _read(family):
+        return {key: str(text) for key, text in document["texts"].items()}
+
+
+@cache
+def _document(family: str) -> Any:
+    with _read(family):
+        return yaml.load(_path(family).read_text("utf-8"), Loader=_loader())
+
+
+@contextmanager
+def _read(family: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError) as exc:
         cause = f"{type(exc).__name__}: {exc}".replace("\n", " ")
         raise GeneratorError(
-            "the skins of a family cannot be read", where=str(path), cause=cause, next_step="mend the file"
+            "the skins of a family cannot be read", where=str(_path(family)), cause=cause, next_step="mend the file"
         ) from exc
+
+
+def _path(family: str) -> Path:
+    return _FOLDER / f"{family}.yaml"
 
 
 def _loader() -> Any:

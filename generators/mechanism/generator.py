@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 from math import lcm
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from envsynth.generators.mechanism.config import DEFAULT_LIMIT, read_settings
-from envsynth.generators.mechanism.contract import Presentation, Refused, Skin
+from envsynth.errors import ConfigError
+from envsynth.generators.mechanism.config import DEFAULT_LIMIT, read_settings, wardrobe_of
+from envsynth.generators.mechanism.contract import Family, Presentation, Refused, Skin
 from envsynth.generators.mechanism.draw import MAX_DRAWS, Draw, Shown, draw, find, play_attacks, show
 from envsynth.generators.mechanism.dress import dressed_sql, instruction, skins_of
 from envsynth.generators.mechanism.players import Played
 from envsynth.generators.mechanism.registry import family
+from envsynth.generators.mechanism.setter import number_of, setter_version, setting_of
 from envsynth.generators.mechanism.skin_checks import skin_faults
 from envsynth.generators.mechanism.verifier import verifier
+from envsynth.llm import Unrepaired
 from envsynth.models import (
     Budget,
     Candidate,
@@ -41,6 +44,7 @@ class Mechanism:
     name = "mechanism"
     version = "3"
     environment = "world"
+    models: ClassVar[tuple[str, ...]] = ("author",)
 
     def check(self, source: Source) -> None:
         """Read the options.
@@ -51,10 +55,14 @@ class Mechanism:
         read_settings(source)
 
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
-        """`limit` leads: mechanisms in turn over levels and skins, each in every presentation."""
+        """`limit` leads: mechanisms in turn over levels and skins, each in every presentation.
+
+        Raises:
+            ConfigError: as for `check`, or a model is asked for and none is configured.
+        """
         settings = read_settings(source)
-        found, skins, levels = family(source.location), settings.skins, settings.levels
-        told = skins_of(source.location)
+        found, levels = family(source.location), settings.levels
+        skins, rewrite = wardrobe_of(source, settings, configured=context.model("author") is not None)
         limit = source.options.limit or DEFAULT_LIMIT
         index = 0
         for number in count():
@@ -68,31 +76,27 @@ class Mechanism:
                     name=source.location.replace("_", "-"), revision=found.version, strategy=presentation.value,
                     ref=f"l{level}-{number:05d}-{skin}", title=f"{found.title}, level {level}, as {skin}",
                     seed=source.options.seed, index=index,
-                    settings=digest_of([found.version, *_skin_document(told[skin])]), group=f"{level}-{number}",
+                    settings=_settings_digest(found, skin, rewrite[number % len(rewrite)]), group=f"{level}-{number}",
                 )  # fmt: skip
                 index += 1
 
     def develop(self, lead: Lead, source: Source, context: Context) -> Candidate | Dropped:
-        """Draw, solve and play one mechanism in one presentation."""
-        level, number, skin_name = lead.ref.split("-", 2)
-        kind, skin = family(source.location), skins_of(source.location)[skin_name]
-        seed = f"{kind.name}/{lead.seed}/{level}/{number}/{skin.name}"
-        presentation = Presentation(lead.strategy)
+        """Draw, solve and play one mechanism in one presentation; its skin is written first where it is a new one.
+
+        Raises:
+            ModelError: as for `llm.author`.
+        """
+        kind = family(source.location)
         try:
-            # Found once for all presentations.
-            key = digest_of([self.version, world_digest(), lead.settings, seed])
-            fair = int(context.remember("mechanism-draw", key, lambda: str(find(kind, skin, int(level[1:]), seed))))
-            if not fair:
-                detail = f"in {MAX_DRAWS} draws the default was never inside {kind.band} with every attack below"
-                return Dropped(lead=lead, reason="no_draw_in_band", detail=detail)
-            found = draw(kind, skin, int(level[1:]), seed, fair)
-            shown = show(found, presentation)
+            worn = _worn(kind, lead, context)
+            solved = _solved(worn, kind, lead, context)
+        except Unrepaired as exc:
+            return Dropped(lead=lead, reason=exc.reason, detail=str(exc))
         except Refused as exc:
             return Dropped(lead=lead, reason="reference_refused", detail=str(exc))
-        if shown.played[shown.reference].utility <= shown.played["default"].utility:
-            return Dropped(lead=lead, reason="reference_not_better", detail=f"than the default, told {presentation}")
-        attacks = play_attacks(found, shown.world, presentation, stream(seed, "attacks"))
-        return _candidate(_Solved(found, shown, attacks), lead, presentation, context)
+        except _Unfair as exc:
+            return Dropped(lead=lead, reason=exc.reason, detail=str(exc))
+        return _candidate(solved, worn, lead, context)
 
     def faults(self) -> Iterator[str]:
         """What is wrong with skins, one line each: `envsynth plugins check`."""
@@ -105,6 +109,16 @@ _TELLS: Mapping[Presentation, Literal["nothing", "rows", "instruction"]] = {
 """Where each presentation tells what it does not hide."""
 
 
+class _Worn(NamedTuple):
+    """A skin, and who wrote it."""
+
+    skin: Skin
+    title: str = ""
+    """What its author calls the domain."""
+    author: str = "deterministic"
+    repairs: int = 0
+
+
 class _Solved(NamedTuple):
     """Everything that was found out of one mechanism in one presentation."""
 
@@ -113,18 +127,76 @@ class _Solved(NamedTuple):
     attacks: Mapping[str, Played]
 
 
-def _candidate(solved: _Solved, lead: Lead, presentation: Presentation, context: Context) -> Candidate:
+class _Unfair(Exception):
+    """Nothing that can be graded was drawn."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def _worn(kind: Family[Any, Any], lead: Lead, context: Context) -> _Worn:
+    """The skin of a lead.
+
+    Raises:
+        Unrepaired: it is a new one, and could not be mended.
+        ModelError: as for `llm.author`.
+    """
+    name = lead.ref.split("-", 2)[2]
+    number = number_of(name)
+    if number is None:
+        return _Worn(skins_of(kind.name)[name])
+    client = context.model("author")
+    if client is None:
+        raise ConfigError(
+            f"the skin {name} is a model's, and no author model is configured", where=lead.source,
+            next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml",
+        )  # fmt: skip
+    found = setting_of(kind, number, lead.seed, client, context)
+    title = found.skin.title.strip() if found.skin else ""
+    return _Worn(found.dressed(name, kind.name), title, found.model, found.repairs)
+
+
+def _solved(worn: _Worn, kind: Family[Any, Any], lead: Lead, context: Context) -> _Solved:
+    """Draw and play.
+
+    Raises:
+        Refused: a reference policy made a call that is not possible.
+        _Unfair: no draw can be graded.
+    """
+    level, number, _ = lead.ref.split("-", 2)
+    skin, presentation = worn.skin, Presentation(lead.strategy)
+    seed = f"{kind.name}/{lead.seed}/{level}/{number}/{skin.name}"
+    # Found once for all presentations.
+    key = digest_of([Mechanism.version, world_digest(), _skin_digest(kind, skin), seed])
+    fair = int(context.remember("mechanism-draw", key, lambda: str(find(kind, skin, int(level[1:]), seed))))
+    if not fair:
+        detail = f"in {MAX_DRAWS} draws the default was never inside {kind.band} with every attack below"
+        raise _Unfair("no_draw_in_band", detail)
+    found = draw(kind, skin, int(level[1:]), seed, fair)
+    shown = show(found, presentation)
+    if shown.played[shown.reference].utility <= shown.played["default"].utility:
+        raise _Unfair("reference_not_better", f"than the default, told {presentation}")
+    return _Solved(found, shown, play_attacks(found, shown.world, presentation, stream(seed, "attacks")))
+
+
+def _candidate(solved: _Solved, worn: _Worn, lead: Lead, context: Context) -> Candidate:
     kind, skin, parameters = solved.draw.family, solved.draw.skin, solved.draw.parameters
-    world, utility = solved.shown.world, _utility(solved)
+    world, utility, presentation = solved.shown.world, _utility(solved), Presentation(lead.strategy)
     return Candidate(
         instruction=instruction(skin, presentation, kind.facts(parameters, presentation)),
         environment=WorldRef(world=context.blobs.put(world.to_json().encode()), tells=_TELLS[presentation]),
         verifier=verifier(world, utility),
         panel=_panel(solved, utility.document()),
         budget=Budget(turns=kind.turns(parameters, presentation)),
-        provenance=Provenance(lead=lead),
-        metadata=_metadata(solved, lead, presentation),
+        provenance=Provenance(lead=lead, author=worn.author),
+        metadata={**_metadata(solved, lead, presentation), **_authored(worn)},
     )
+
+
+def _authored(worn: _Worn) -> dict[str, JsonValue]:
+    """What is told of a skin that a model wrote."""
+    return {} if worn.author == "deterministic" else {"title": worn.title, "skin_repairs": worn.repairs}
 
 
 def _utility(solved: _Solved) -> Utility:
@@ -162,6 +234,19 @@ def _metadata(solved: _Solved, lead: Lead, presentation: Presentation) -> dict[s
         "mechanism": digest_of([kind.name, kind.version, lead.seed, lead.ref])[:16],
         "draws": found.number,
     }
+
+
+def _settings_digest(kind: Family[Any, Any], skin: str, rewrite: int | None) -> str:
+    """Digest of what a lead is made from, as far as it is known when it is planned."""
+    shipped = skins_of(kind.name).get(skin)
+    if shipped is not None and rewrite is None:
+        return _skin_digest(kind, shipped)
+    documents = [_skin_document(one) for one in ([shipped] if shipped else skins_of(kind.name).values())]
+    return digest_of([kind.version, setter_version() if shipped is None else "", rewrite, documents])
+
+
+def _skin_digest(kind: Family[Any, Any], skin: Skin) -> str:
+    return digest_of([kind.version, *_skin_document(skin)])
 
 
 def _skin_document(skin: Skin) -> list[JsonValue]:

@@ -22,8 +22,13 @@ def skin_faults() -> Iterator[str]:
             yield str(error)
             continue
         for skin in skins.values():
-            # The same word is missing at most levels; a skin has one line for each thing that is wrong with it.
-            yield from dict.fromkeys(fault for level in LEVELS for fault in _faults(name, skin, level))
+            yield from faults_of(name, skin)
+
+
+def faults_of(name: str, skin: Skin) -> Iterator[str]:
+    """One line for each thing that keeps one skin of a family from being worn at some level or in some presentation."""
+    # The same word is missing at most levels.
+    yield from dict.fromkeys(fault for level in LEVELS for fault in _faults(name, skin, level))
 
 
 def _faults(name: str, skin: Skin, level: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ class Blobs(dict[str, bytes]):
 @pytest.fixture
 def context() -> Any:
     """As much of a context as mechanisms need."""
-    return SimpleNamespace(blobs=Blobs(), remember=lambda kind, key, make: make())
+    return SimpleNamespace(blobs=Blobs(), remember=lambda kind, key, make: make(), model=lambda role: None)
 
 
 def mechanism_source(family: str, *, limit: int | None = None, seed: int = 0, **extra: str) -> Source:

@@ -146,7 +146,7 @@ from conftest import Blobs, mechanism_source
 from types import SimpleNamespace
 from envsynth.generators.mechanism import Mechanism
 generator = Mechanism()
-context = SimpleNamespace(blobs=Blobs(), remember=lambda kind, key, make: make())
+context = SimpleNamespace(blobs=Blobs(), remember=lambda kind, key, make: make(), model=lambda role: None)
 for name in sys.argv[2:]:
     source = mechanism_source(name, limit=3)
     for lead in generator.plan(source, context):
