@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from envsynth import __version__, plugins
@@ -33,6 +34,7 @@ class Project(NamedTuple):
 
     name: str
     package: str
+    version: str
     tasks: Sequence[Task]
     shown: _contents.Shown
     blobs: BlobStore
@@ -51,6 +53,8 @@ class Target(NamedTuple):
     """Templates, in the target's folder, by path inside the package; there is a README.md beside the package too."""
     files: Callable[[Project], Mapping[str, bytes]] | None = None
     """What else stands in the project's folder."""
+    scripts: Mapping[str, str] = MappingProxyType({})
+    """Commands that the project installs: `module:function` inside the package, by name."""
     taken: frozenset[str] = frozenset()
     """Packages that one of this name would hide, besides envsynth's own and the standard library's."""
 
@@ -89,6 +93,7 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
     shown = _contents.Shown(blobs)
     words = {
         "dependencies": ", ".join(filter(None, [target.requires, *_isolation(tasks)])),
+        "scripts": "".join(f'{command} = "{package}.{place}"\n' for command, place in target.scripts.items()),
         "target": target.name, "name": name, "package": package, "version": version, "envsynth_version": __version__,
         "count": str(len(tasks)), "sources": _source_table(tasks, texts), **_kind_words(tasks, package),
         **_example_words(tasks[0], shown),
@@ -108,7 +113,7 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
     files = {
         "pyproject.toml": rendered("shared/pyproject.toml", **words),
         "README.md": rendered(f"{target.name}/README.md", **words),
-        **(target.files(Project(name, package, tasks, shown, blobs)) if target.files is not None else {}),
+        **(target.files(Project(name, package, version, tasks, shown, blobs)) if target.files is not None else {}),
         PANEL: _contents.json_lines(line for task in tasks for line in _contents.panel_lines(task, blobs)),
         **{text.path: text.content for text in texts},
         **{f"{package}/{path}": content for path, content in inside.items()},
