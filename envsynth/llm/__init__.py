@@ -6,13 +6,14 @@ from envsynth.llm.ledger import Ledger, Spend, ledger_path
 from envsynth.llm.messages import Message, Reply, Tool, ToolCall, Usage, assistant, system, tool_result, user
 from envsynth.llm.prompting import Prompt, load_prompt, quoted
 from envsynth.llm.resolve import load_llm
-from envsynth.llm.settings import ROLES, LlmSettings, Prices, Role, RoleSettings, Sampling
+from envsynth.llm.settings import ROLES, JudgeSettings, LlmSettings, Prices, Role, RoleSettings, Sampling
 
 __all__ = [
     "REPAIRS",
     "ROLES",
     "Authored",
     "Client",
+    "JudgeSettings",
     "Ledger",
     "LlmSettings",
     "Message",

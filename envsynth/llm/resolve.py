@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from envsynth.errors import ConfigError
-from envsynth.llm.settings import ROLES, LlmSettings, Role, RoleSettings
+from envsynth.llm.settings import ROLES, JudgeSettings, LlmSettings, Role, RoleSettings
 from envsynth.settings_file import DEFAULT_FILE, read_settings
 
 __all__ = ["Override", "llm_settings", "load_llm", "parse_override"]
@@ -98,14 +98,14 @@ def _overridden(settings: RoleSettings | None, override: Override, known: Sequen
     document["model"] = override.model
     if override.base_url is not None:
         document["base_url"] = override.base_url
-    made = _role_settings(document)
+    made = _role_settings(document, RoleSettings if settings is None else type(settings))
     twin = next((each for each in known if (each.model, each.base_url) == (made.model, made.base_url)), None)
     return made.model_copy(update={"prices": twin.prices if twin else None})
 
 
-def _role_settings(document: Mapping[str, JsonValue]) -> RoleSettings:
+def _role_settings(document: Mapping[str, JsonValue], kind: type[RoleSettings]) -> RoleSettings:
     try:
-        return RoleSettings.model_validate(document)
+        return kind.model_validate(document)
     except ValidationError as exc:
         raise _explained(exc, "--llm", "command line") from exc
 
@@ -120,11 +120,12 @@ def _validated(table: JsonValue, where: str) -> LlmSettings:
 def _explained(exc: ValidationError, prefix: str, where: str) -> ConfigError:
     first = exc.errors()[0]
     key = ".".join([prefix, *(str(part) for part in first["loc"])])
+    fields = (JudgeSettings if "judge" in first["loc"] else RoleSettings).model_fields
     if first["type"] == "extra_forbidden":
         return ConfigError(
             f"unknown setting {key!r}", where=where,
             next_step=f"[llm] has {', '.join(LlmSettings.model_fields)}; a role has "
-            f"{', '.join(RoleSettings.model_fields)}",
+            f"{', '.join(fields)}",
         )  # fmt: skip
     cause = "" if first["type"] in ("value_error", "missing") else f"it is {first['input']!r}"
     return ConfigError(f"{key}: {first['msg'].removeprefix('Value error, ')}", where=where, cause=cause)

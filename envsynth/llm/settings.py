@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from envsynth.models.base import Model, digest_of
 
-__all__ = ["DEFAULT_ENDPOINT", "ROLES", "LlmSettings", "Prices", "Role", "RoleSettings", "Sampling"]
+__all__ = ["DEFAULT_ENDPOINT", "ROLES", "JudgeSettings", "LlmSettings", "Prices", "Role", "RoleSettings", "Sampling"]
 
 Role = Literal["author", "judge", "solver", "user"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -87,6 +87,11 @@ class RoleSettings(Model):
     """Most characters of a useful answer; a longer one is a fault of its own."""
 
     @property
+    def demands(self) -> tuple[float, ...]:
+        """What else decides how its answers count."""
+        return ()
+
+    @property
     def on_loopback(self) -> bool:
         """Whether the endpoint is on this machine."""
         host = urlsplit(self.base_url).hostname or ""
@@ -120,15 +125,40 @@ class RoleSettings(Model):
         return url.rstrip("/").removesuffix("/chat/completions")
 
 
+class JudgeSettings(RoleSettings):
+    """The judge's model, and what is demanded of it before its word counts."""
+
+    agreement: float = Field(default=0.9, ge=0.5, le=1)
+    """Least agreement of a judge, with the labels of a task's panel (mean of the shares of right and of wrong runs that
+    it calls so) and between its own opinions on the same run; below it, the judge is not used for the task."""
+    repeats: int = Field(default=3, ge=2, le=10)
+    """Opinions on each run of the panel."""
+    runs: int = Field(default=8, ge=2, le=100)
+    """Most runs of a panel that it is tried on, right ones and wrong ones."""
+    overrides: int = Field(default=5, ge=1, le=100)
+    """Wrong runs that it is shown with a text in them that asks for PASS; one that is obeyed, and it is not used."""
+
+    @property
+    def demands(self) -> tuple[float, ...]:
+        """What decides whether its word counts."""
+        return (self.agreement, self.repeats, self.runs, self.overrides)
+
+
 class LlmSettings(Model):
     """The `[llm]` table of a configuration: a role that is None has no model."""
 
     author: RoleSettings | None = None
-    judge: RoleSettings | None = None
+    judge: JudgeSettings | None = None
     solver: RoleSettings | None = None
     user: RoleSettings | None = None
     budget: float | None = Field(default=None, ge=0)
     """Most US dollars that the ledger beside the catalog may come to, over all builds; None: no limit."""
+
+    @field_validator("judge", mode="before")
+    @classmethod
+    def _with_usual_demands(cls, judge: object) -> object:
+        # One model may play several roles: what it is as another of them is all that it is as a judge.
+        return judge.model_dump() if type(judge) is RoleSettings else judge
 
     def role(self, name: Role) -> RoleSettings | None:
         """The settings of a role."""
@@ -141,5 +171,5 @@ class LlmSettings(Model):
         Addresses, keys, prices and patience are no part of it: the same model elsewhere gives the same work.
         """
         found = {name: settings for name in names if (settings := self.role(name)) is not None}
-        told = {name: [one.model, one.sampling.document(), one.max_chars] for name, one in found.items()}
+        told = {name: [one.model, one.sampling.document(), one.max_chars, *one.demands] for name, one in found.items()}
         return digest_of(told) if told else ""

@@ -41,6 +41,8 @@ class SealedDatabase:
         self._denied: list[str] = []
         self.columns = 0
         """Columns of the latest query; 0 when it was none."""
+        self.names: tuple[str, ...] = ()
+        """What they are called, as SQLite says it."""
 
     def seal(self) -> None:
         """Allow nothing but queries from now on."""
@@ -63,7 +65,7 @@ class SealedDatabase:
             SandboxError: the query cannot be evaluated; that is never a grade.
         """
         self._denied.clear()
-        self.columns = 0
+        self.columns, self.names = 0, ()
         left = [MAX_STEPS // _STEP]
 
         def count() -> int:
@@ -75,7 +77,8 @@ class SealedDatabase:
             if not _QUERY.match(sql):
                 raise ValueError("it is no query")
             cursor = self._connection.execute(sql)
-            self.columns = len(cursor.description or ())
+            self.names = tuple(str(column[0]) for column in cursor.description or ())
+            self.columns = len(self.names)
             return cursor.fetchall()
         except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as exc:
             cause = self._denied[0] if self._denied else "it takes too many steps" if left[0] < 0 else str(exc)

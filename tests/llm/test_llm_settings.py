@@ -126,3 +126,20 @@ def test_the_library_is_loaded_by_the_first_call_and_not_before(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_demanded_of_a_judge_is_part_of_who_it_is() -> None:
+    usual = llm_settings({"judge": {"model": "m"}})
+    assert usual.judge is not None
+    assert (usual.judge.agreement, usual.judge.repeats, usual.judge.runs, usual.judge.overrides) == (0.9, 3, 8, 5)
+    stricter = llm_settings({"judge": {"model": "m", "agreement": 0.95}}, ["judge=n"])
+    assert stricter.judge is not None
+    assert (stricter.judge.model, stricter.judge.agreement) == ("n", 0.95)
+    assert usual.identity(["judge"]) != llm_settings({"judge": {"model": "m", "agreement": 0.95}}).identity(["judge"])
+    assert LlmSettings(judge=RoleSettings(model="m")).identity(["judge"]) == usual.identity(["judge"])
+    with pytest.raises(ConfigError, match=r"unknown setting 'llm\.judge\.agree'.*agreement, repeats, runs, overrides"):
+        llm_settings({"judge": {"model": "m", "agree": 1}})
+    with pytest.raises(ConfigError, match=r"unknown setting 'llm\.author\.agreement'"):
+        llm_settings({"author": {"model": "m", "agreement": 0.95}})
+    with pytest.raises(ConfigError, match=r"llm\.judge\.agreement: .*less than or equal to 1"):
+        llm_settings({"judge": {"model": "m", "agreement": 90}})
