@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from envsynth.generators.repository.gitdir import GitDir
@@ -109,29 +109,37 @@ def parsed(text: str) -> ast.Module | None:
 def worth_breaking(sources: Sources, seed: str) -> list[tuple[str, str]]:
     """Path and qualified name of each function worth breaking, in the order in which they are to be tried.
 
-    Files take turns, so that the first few functions are spread over the project.
+    Those come first that a test file names which also names their module. Files take turns, so that the first few
+    functions are spread over the project.
 
     Args:
         sources: the revision's Python files.
         seed: decides the order.
     """
-    words: Counter[str] = Counter()
-    for text in sources.tests.values():
-        words.update(set(_WORD.findall(text)))
+    named = [set(_WORD.findall(text)) for text in sources.tests.values()]
     chance = stream(seed, "functions worth breaking")
-    queues = []
+    near: list[list[tuple[str, str]]] = []
+    far: list[list[tuple[str, str]]] = []
     for path in sorted(sources.source):
-        names = [
-            name
-            for name, function in functions_of(sources.source[path]).items()
-            if has_logic(function) and _named(name, words)
-        ]
+        module = [words for words in named if _module(path) in words]
+        names = [name for name, function in functions_of(sources.source[path]).items() if has_logic(function)]
         chance.shuffle(names)
-        if names:
-            queues.append([(path, name) for name in names])
-    chance.shuffle(queues)
-    longest = max((len(queue) for queue in queues), default=0)
+        near.append([(path, name) for name in names if _is_named(name, module)])
+        far.append([(path, name) for name in names if _is_named(name, named) and not _is_named(name, module)])
+    chance.shuffle(near)
+    chance.shuffle(far)
+    return [*_by_turns(near), *_by_turns(far)]
+
+
+def _by_turns(queues: Sequence[Sequence[tuple[str, str]]]) -> list[tuple[str, str]]:
+    longest = max(map(len, queues), default=0)
     return [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]
+
+
+def _module(path: str) -> str:
+    """The last part of a module's name; of a package's, the package's."""
+    name = path.removesuffix(".py").removesuffix("/__init__")
+    return name.rpartition("/")[2]
 
 
 def has_logic(function: Function) -> bool:
@@ -142,13 +150,14 @@ def has_logic(function: Function) -> bool:
     )
 
 
-def _named(name: str, words: Mapping[str, int]) -> bool:
-    """Whether tests name a function, or a method with its class."""
+def _is_named(name: str, files: Iterable[set[str]]) -> bool:
+    """Whether one of some files names a function, or a method with its class."""
     owner, _, last = name.rpartition(".")
     owner = owner.rpartition(".")[2]
     if not owner:
-        return last in words
-    return owner in words and (last in words or _DOUBLE.fullmatch(last) is not None)
+        return any(last in words for words in files)
+    special = _DOUBLE.fullmatch(last) is not None
+    return any(owner in words and (last in words or special) for words in files)
 
 
 def _functions(parent: ast.AST, prefix: str) -> Iterator[Function]:

@@ -73,7 +73,7 @@ def in_turn(plans: Sequence[Iterable[Lead | Dropped]], limit: int) -> Iterator[L
 
 def place_in(ref: str) -> tuple[str, str]:
     """Path and qualified name of a lead's function."""
-    path, _, name = ref.rpartition(":")
+    name, _, path = ref.partition(":")
     return path, name
 
 

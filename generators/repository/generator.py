@@ -121,7 +121,7 @@ class Repository:
         # A function means another one with every revision; a commit is what it is.
         settings = digest_of([blank.settings, blank.revision])
         for path, function in found:
-            about = {"name": name, "ref": f"{path}:{function}", "title": f"{function} in {path}", "settings": settings}
+            about = {"name": name, "ref": f"{function}:{path}", "title": f"{function} in {path}", "settings": settings}
             yield blank.model_copy(update=about)
 
     # --- develop -------------------------------------------------------------------------------------------
