@@ -17,8 +17,8 @@ from envsynth import plugins
 from envsynth.catalog import Catalog
 from envsynth.config import BuildConfig, write_resolved
 from envsynth.context import BuildContext
-from envsynth.errors import BudgetSpent, ConfigError, EnvsynthError, GeneratorError, boundary
-from envsynth.executors import make_executor
+from envsynth.errors import ConfigError, EnvsynthError, GeneratorError, boundary
+from envsynth.executors import make_executor, work_through
 from envsynth.llm.account import Account
 from envsynth.models import BuildReport, Dropped, Lead, Outcome, OutcomeStatus, Source, Task
 from envsynth.parallel import threads_each
@@ -147,16 +147,12 @@ class _Build:
         groups = [f"{plan.source.uri} {lead.group}" if lead.group else "" for lead, plan in pending]
         if not units:
             return
-        executor = make_executor(self.config.executor, self.config.jobs)
-        spent: BudgetSpent | None = None
-        for unit, result in executor.map(work, units, groups):
-            if isinstance(result, BudgetSpent):
-                spent = result
-                executor.stop()  # other workers' calls are under way and paid for: their answers are waited for
-            else:
-                self._take(catalog, number, Unit.from_json(unit), result)
-        if spent is not None:
-            raise spent
+        executor = make_executor(self.config.executor, self.config.jobs, self.teller.note)
+
+        def take(unit: str, result: str | BaseException) -> None:
+            self._take(catalog, number, Unit.from_json(unit), result)
+
+        work_through(executor, work, units, take, groups)
 
     def _pending(self, catalog: Catalog, number: int, plan: Planned) -> list[Lead]:
         """The source's leads that have no final outcome; what was dropped at once is recorded."""

@@ -258,7 +258,7 @@ class Executor(Protocol):
         """
 
     def stop(self) -> None:
-        """Begin no more units; `map` yields those that are under way, and ends."""
+        """Begin no more units; `map` yields those under way that end in time, and ends."""
 
 
 __all__ = [

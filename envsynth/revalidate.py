@@ -21,7 +21,7 @@ from envsynth.catalog.blobs import roots_of
 from envsynth.config import BuildConfig
 from envsynth.context import BuildContext
 from envsynth.errors import CatalogError, ConfigError, EnvsynthError
-from envsynth.executors import make_executor
+from envsynth.executors import make_executor, work_through
 from envsynth.llm.account import Account
 from envsynth.models import Candidate, FunnelRow, Model, ModelUse, Outcome, OutcomeStatus, Source, Tree
 from envsynth.parallel import threads_each
@@ -251,8 +251,8 @@ class _Revalidation:
         try:
             # No validator has a say in these: they are the same under every ladder.
             self.catalog.record(self.build, self._dropped, self.context.blobs)
-            for unit, result in make_executor(self.config.executor, self.config.jobs).map(rework, units):
-                self._take(Revision.from_json(unit), result)
+            executor = make_executor(self.config.executor, self.config.jobs, self.teller.note)
+            work_through(executor, rework, units, lambda unit, result: self._take(Revision.from_json(unit), result))
             ending = "done"
         except KeyboardInterrupt:
             ending = "interrupted"

@@ -37,6 +37,10 @@ class Teller:
         """Tell one event."""
         self._progress(Event(kind, text, source, self.done, self.total, dict(detail)))
 
+    def note(self, text: str) -> None:
+        """Tell one line that is no error, of no source."""
+        self.say("note", text)
+
     def notes(self, notes: Sequence[str], source: str) -> None:
         """Tell each note once a build."""
         for note in notes:

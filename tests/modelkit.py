@@ -36,6 +36,15 @@ from envsynth.protocols import Context
 
 DEAR = Usage(prompt_tokens=1000, completion_tokens=1000)
 """$0.003 at the scripted model's prices."""
+ROOT = Path(__file__).parents[1]
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "")
+from tests.modelkit import build_here
+build_here(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
+"""
+"""A process that builds, to be run in `ROOT`: folder, leads, the author's settings, jobs."""
 SOURCE = Source(uri="s", kind=SourceKind.GIT, location="s", origin=Origin(file="--source", line=1))
 
 
@@ -128,3 +137,11 @@ def outcomes(folder: Path, catalog: str = "c") -> dict[str, tuple[str, str]]:
 
 def silent(event: object) -> None:
     """Tell nobody."""
+
+
+def build_here(folder: Path, leads: str, document: str, jobs: int) -> None:
+    """What a process does that is interrupted or killed; it prints what it is told."""
+    install(setattr)
+    pipeline.work = work_here
+    asked = config(folder, leads, RoleSettings.from_json(document), jobs=jobs)
+    pipeline.build(asked, lambda event: print(event.kind, event.text, flush=True))

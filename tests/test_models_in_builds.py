@@ -18,7 +18,7 @@ from envsynth.llm import Ledger, LlmSettings, RoleSettings, Sampling
 from envsynth.llm.scripted import ScriptedModel
 from envsynth.llm.scripted_answers import Answer, answer_json, calls, empty, failure, hang, refusal, text, truncated
 from envsynth.models import Lead
-from tests.modelkit import DEAR, SOURCE, Asking, Judge, config, install, outcomes, silent
+from tests.modelkit import CHILD, DEAR, ROOT, SOURCE, Asking, Judge, config, install, outcomes, silent
 
 
 @pytest.fixture(autouse=True)
@@ -142,23 +142,6 @@ def test_work_is_keyed_by_what_decides_the_answers_of_its_models(monkeypatch: py
         work.keyed(lead, SOURCE, llm)
 
 
-CHILD = """
-import importlib.util, sys
-from pathlib import Path
-spec = importlib.util.spec_from_file_location("asking", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-sys.modules["asking"] = module
-spec.loader.exec_module(module)
-module.build_here(Path(sys.argv[2]), sys.argv[3])
-"""
-
-
-def build_here(folder: Path, document: str) -> None:
-    """What a process does that is killed."""
-    install(setattr)
-    pipeline.build(config(folder, "a,b,c", RoleSettings.from_json(document)), silent)
-
-
 @pytest.mark.slow
 def test_a_build_that_is_killed_during_a_call_loses_nothing_that_was_settled(tmp_path: Path) -> None:
     arrived = threading.Event()
@@ -171,8 +154,8 @@ def test_a_build_that_is_killed_during_a_call_loses_nothing_that_was_settled(tmp
 
     with ScriptedModel(answer) as model:
         author = model.settings(timeout=300.0)
-        command = [sys.executable, "-c", CHILD, __file__, str(tmp_path), author.to_json()]
-        with subprocess.Popen(command) as child:
+        command = [sys.executable, "-c", CHILD, str(tmp_path), "a,b,c", author.to_json(), "1"]
+        with subprocess.Popen(command, cwd=ROOT) as child:
             assert arrived.wait(300)
             child.send_signal(signal.SIGKILL)
         asked = config(tmp_path, "a,b,c", author)

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 
 from envsynth.errors import EnvsynthError
 from envsynth.lifeline import end_with
+from envsynth.underway import UNDERWAY, Leave
 
 _LEAVE_S = 10.0
 """Time a worker without a unit has to end by itself."""
@@ -72,6 +73,10 @@ class Worker:
             raise result
         return result
 
+    def leave(self) -> None:
+        """Have it end at once; where a model is answering, once it has."""
+        self._process.terminate()
+
     def kill(self) -> None:
         """End it at once; its sandboxes die with it."""
         self._process.kill()
@@ -93,10 +98,13 @@ def _serve(channel: Connection[bytes, bytes], parent: int) -> None:
     """The worker's side: answer requests until nobody makes any."""
     # Ctrl-C is the parent's to handle; a killed parent must not leave workers behind.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    UNDERWAY.on_signal(signal.SIGTERM)
     end_with(parent)
-    with suppress(EOFError, OSError):
+    with suppress(EOFError, OSError, Leave):
         while True:
-            channel.send_bytes(_answer(channel.recv_bytes()))
+            answer = _answer(channel.recv_bytes())
+            with UNDERWAY.whole():
+                channel.send_bytes(answer)
 
 
 def _answer(request: bytes) -> bytes:
@@ -105,6 +113,8 @@ def _answer(request: bytes) -> bytes:
         return pickle.dumps(work(unit))
     except EnvsynthError as error:
         return pickle.dumps(error)
+    except Leave:
+        raise
     except BaseException as exc:  # a defect, which is to be raised where the units are handed out
         exc.add_note(f"In a worker process:\n{''.join(traceback.format_exception(exc))}")
         return pickle.dumps(exc)

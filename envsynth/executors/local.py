@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from multiprocessing.connection import wait
 
 from envsynth.errors import EnvsynthError
+from envsynth.executors._interrupts import first_noted
 from envsynth.executors._worker import Work, Worker, WorkerDied
 
+FINISH_S = 60.0
+"""What is under way has so long to end by itself once nothing more is begun."""
+LEAVE_S = 120.0
+"""Then, or after Ctrl-C, a call of a model has so long to be answered; everything else ends at once."""
+_LOOK_S = 0.2
 Result = tuple[str, str | EnvsynthError]
 Parcel = deque[str]
 """Units that are best done by one worker."""
@@ -20,15 +27,23 @@ class LocalExecutor:
 
     A worker that dies (out of memory, killed) takes down only the unit it was given: that one is run once more when
     nothing else runs, and ends as an error only if its worker dies again.
+
+    Ctrl-C ends the workers, but those that a model is answering have time to take the answer in; a second Ctrl-C ends
+    them too.
+
+    Args:
+        jobs: so many.
+        tell: told one line where something is waited for.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, tell: Callable[[str], None] = lambda _: None) -> None:
         self.jobs = max(1, jobs)
+        self._tell = tell
         self._stopped = False
         self._crew: _Crew | None = None
 
     def stop(self) -> None:
-        """Begin no more units; `map` yields those that are under way, and ends."""
+        """Begin no more units; `map` yields those that end in time, and ends."""
         self._stopped = True
         if self._crew is not None:
             self._crew.stop()
@@ -43,6 +58,7 @@ class LocalExecutor:
                 have enough to do.
 
         Raises:
+            KeyboardInterrupt: after everything that had ended was yielded.
             Exception: what `work` itself raises beyond EnvsynthError is a defect and passes unchanged.
         """
         if self.jobs == 1 or len(units) <= 1:
@@ -50,12 +66,12 @@ class LocalExecutor:
                 if not self._stopped:
                     yield unit, _call(work, unit)
             return
-        crew = self._crew = _Crew(work, _parcels(units, groups), self.jobs)
+        crew = self._crew = _Crew(work, _parcels(units, groups), self.jobs, self._tell)
         yield from crew.run()
         for unit in crew.lost:
             if self._stopped:
                 return
-            alone = _Crew(work, [deque([unit])], 1)
+            alone = _Crew(work, [deque([unit])], 1, self._tell)
             yield from alone.run()
             if alone.lost:
                 yield unit, _died()
@@ -77,7 +93,7 @@ def _parcels(units: Sequence[str], groups: Sequence[str]) -> list[Parcel]:
 class _Crew:
     """Workers that share a list of units."""
 
-    def __init__(self, work: Work, parcels: Iterable[Parcel], size: int) -> None:
+    def __init__(self, work: Work, parcels: Iterable[Parcel], size: int, tell: Callable[[str], None]) -> None:
         self.lost: list[str] = []
         """Units whose worker died."""
         self._work = work
@@ -85,32 +101,59 @@ class _Crew:
         self._open: dict[Worker, Parcel] = {}
         """What workers have begun, and may not have finished."""
         self._size = size
+        self._tell = tell
+        self._finish_by: float | None = None
+        self._leave_by: float | None = None
         self._idle: list[Worker] = []
         self._busy: list[Worker] = []
         self._gone: list[Worker] = []
 
     def run(self) -> Iterator[Result]:
-        """Yield what becomes of each unit that is not lost."""
-        try:
-            while self._hand_out():
-                ready = wait([worker.channel for worker in self._busy])
-                for worker in [one for one in self._busy if one.channel in ready]:
-                    try:
-                        answer = worker.answer()
-                    except WorkerDied:
-                        self._move(worker, self._gone)
-                        self.lost.append(worker.unit)
-                        continue
-                    self._move(worker, self._idle)
-                    yield worker.unit, answer
-        finally:
-            self._disband()
+        """Yield what becomes of each unit that is not lost.
+
+        Raises:
+            KeyboardInterrupt: after that.
+        """
+        with first_noted() as interrupted:
+            try:
+                while self._hand_out() and self._has_time(interrupted=interrupted()):
+                    yield from self._ended()
+            finally:
+                self._disband()
+            if interrupted():
+                raise KeyboardInterrupt
+
+    def _ended(self) -> Iterator[Result]:
+        """What came to an end, after a short wait for it."""
+        ready = wait([worker.channel for worker in self._busy], _LOOK_S)
+        for worker in [one for one in self._busy if one.channel in ready]:
+            try:
+                answer = worker.answer()
+            except WorkerDied:
+                self._move(worker, self._gone)
+                self.lost.append(worker.unit)
+                continue
+            self._move(worker, self._idle)
+            yield worker.unit, answer
 
     def stop(self) -> None:
         """Hand out nothing more."""
         self._waiting.clear()
         for parcel in self._open.values():
             parcel.clear()
+        if self._finish_by is None:
+            self._finish_by = time.monotonic() + FINISH_S
+
+    def _has_time(self, *, interrupted: bool) -> bool:
+        """Whether what is under way is still waited for; has it end where its time is up."""
+        now = time.monotonic()
+        if self._leave_by is None and (interrupted or now > (self._finish_by or now)):
+            self.stop()
+            self._leave_by = now + LEAVE_S
+            self._tell("stopping: answers that models are giving are waited for; Ctrl-C gives them up")
+            for worker in self._busy:
+                worker.leave()
+        return self._leave_by is None or now < self._leave_by
 
     def _hand_out(self) -> bool:
         """Keep everyone busy; whether anyone is."""

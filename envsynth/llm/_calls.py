@@ -16,6 +16,7 @@ from envsynth.llm.pacing import Clock, Health, Pace, backoff
 from envsynth.llm.settings import Role, RoleSettings
 from envsynth.llm.slots import Slots
 from envsynth.models.base import digest_of
+from envsynth.underway import UNDERWAY
 
 __all__ = ["Calls"]
 
@@ -72,7 +73,8 @@ class Calls:
         while True:
             self._health.check()
             with self._slots.hold():
-                self._pace.wait(self._settings.patience)
+                with UNDERWAY.idle():
+                    self._pace.wait(self._settings.patience)
                 try:
                     reply = self._attempt(payload, request)
                 except AttemptFailed as exc:
@@ -149,11 +151,14 @@ class Calls:
     def _wait(self, failure: AttemptFailed, attempt: int) -> None:
         """Wait as the endpoint asks, all threads with this one; else longer each time.
 
+        A wait is no call: a process that is to end leaves here.
+
         Raises:
             ModelRateLimited: it asks for more patience than there is.
         """
         if failure.wait is None:
-            self._clock.sleep(backoff(attempt, self._clock.chance()))
+            with UNDERWAY.idle():
+                self._clock.sleep(backoff(attempt, self._clock.chance()))
         elif failure.wait > self._settings.patience:
             raise ModelRateLimited(
                 f"the endpoint asks to wait {failure.wait:.0f} s", where=self._settings.base_url,

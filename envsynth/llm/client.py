@@ -22,6 +22,7 @@ from envsynth.llm.messages import Message, Reply, Tool, Usage, user
 from envsynth.llm.pacing import Clock
 from envsynth.llm.settings import LlmSettings, Role, RoleSettings
 from envsynth.models.base import Model
+from envsynth.underway import UNDERWAY
 
 __all__ = ["Client", "Structured", "Tally", "open_client"]
 
@@ -217,8 +218,9 @@ class Client:
             with self._cache.lock(f"{_KIND}-{key}"):
                 reply = self._recalled(key)
                 if reply is None:
-                    reply = self._climbed(asked, key)
-                    self._cache.keep(_KIND, key, reply.to_json())
+                    with UNDERWAY.call():
+                        reply = self._climbed(asked, key)
+                        self._cache.keep(_KIND, key, reply.to_json())
         self._count(reply)
         return reply
 

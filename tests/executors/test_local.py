@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from envsynth.errors import ConfigError, EnvsynthError, SandboxUnavailable
 from envsynth.executors import LocalExecutor, local, make_executor
 from envsynth.executors._worker import Worker, WorkerDied
+from envsynth.underway import UNDERWAY
 
 
 def shout(unit: str) -> str:
@@ -173,3 +176,73 @@ def test_stopped_it_ends_what_is_under_way_and_begins_nothing(jobs: int, begun: 
         done.append((unit, result))
     assert len(done) == begun
     assert all(result == unit.upper() for unit, result in done)
+
+
+def wait_for_ever(unit: str) -> str:
+    Path(unit).touch()
+    threading.Event().wait(600)
+    return unit
+
+
+def interrupt_once(marks: list[Path]) -> threading.Thread:
+    """Ctrl-C, once all units are under way."""
+
+    def press() -> None:
+        while not all(mark.exists() for mark in marks):
+            threading.Event().wait(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    return thread
+
+
+def test_an_interrupt_ends_what_no_model_is_answering_at_once(tmp_path: Path) -> None:
+    marks = [tmp_path / name for name in ("one", "two")]
+    told: list[str] = []
+    presser = interrupt_once(marks)
+    with pytest.raises(KeyboardInterrupt):
+        list(LocalExecutor(2, told.append).map(wait_for_ever, [*map(str, marks), str(tmp_path / "three")]))
+    presser.join()
+    assert multiprocessing.active_children() == []
+    assert not (tmp_path / "three").exists()
+    assert len(told) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def hold_on(unit: str) -> str:
+    with UNDERWAY.call():
+        return wait_for_ever(unit)
+
+
+@pytest.mark.parametrize("way", ["its time is up", "a second interrupt"])
+def test_an_answer_that_does_not_come_is_given_up(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = [tmp_path / name for name in ("one", "two")]
+    presser = interrupt_once(marks)
+
+    def tell(text: str) -> None:
+        if way == "a second interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(local, "LEAVE_S", 0.2 if way == "its time is up" else 600.0)
+    with pytest.raises(KeyboardInterrupt):
+        list(LocalExecutor(2, tell).map(hold_on, [str(mark) for mark in marks]))
+    presser.join()
+    assert multiprocessing.active_children() == []
+
+
+def test_stopped_it_waits_for_what_is_under_way_so_long_and_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "FINISH_S", 0.2)
+    executor = LocalExecutor(2)
+    done = []
+    for unit, _ in executor.map(shout_or_wait, [str(tmp_path / "wait"), "a", "b", "c"]):
+        executor.stop()
+        done.append(unit)
+    assert done == ["a"]
+    assert multiprocessing.active_children() == []
+
+
+def shout_or_wait(unit: str) -> str:
+    return wait_for_ever(unit) if unit.endswith("wait") else shout(unit)
