@@ -2,7 +2,7 @@
 
 Read from the tests' code alone. Comparisons by `==`, `is` and `in` count, `raises` and `warns` with their patterns,
 calls of `assert…` functions and of the tests' own checking functions. Bounds (`<`), inequalities and `except` clauses
-demand no value that could be told, and do not count.
+demand no value that could be told; only the arguments that they are about count.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from envsynth.generators.repository.excerpt import TODAY, Excerpt
 from envsynth.generators.repository.interface import Project
+from envsynth.generators.repository.stated import Literal
 from envsynth.generators.repository.testcode import FunctionNode, body_without_docstring
 
 _BUILTINS = frozenset(dir(builtins))
@@ -24,9 +25,21 @@ _RAISES = frozenset(
 )
 _ASKS = frozenset(("startswith", "endswith", "match", "search", "fullmatch"))
 """Methods whose literal argument is what is expected."""
+_TRUE = ast.Constant(True)
 _DEPTH = 4
 """How far names are followed to what they were bound to."""
 _META = re.compile(r"\\[AbBdDsSwWZ]|[.^$*+?()\[\]{}|]+")
+
+
+class Row(NamedTuple):
+    """One row of a table that a test loops over."""
+
+    number: int
+    of: int
+    """How many there are; 0: no table."""
+
+
+_NO_ROW = Row(0, 0)
 
 
 class Value(NamedTuple):
@@ -36,9 +49,9 @@ class Value(NamedTuple):
     """`value`, `error` (an exception or warning), or `pattern` (part of what an error says)."""
     text: str
     """Its source."""
-    leaves: tuple[str | int | float | complex, ...]
+    leaves: tuple[Literal, ...]
     """Strings and numbers in it that say something: neither empty nor 0, 1 or -1. An error's own name."""
-    inputs: tuple[str | int | float | complex, ...]
+    inputs: tuple[Literal, ...]
     """The same of the arguments of what is called."""
     same: bool
     """Whether it equals one of the arguments as a whole."""
@@ -53,7 +66,7 @@ def values_of(excerpt: Excerpt, project: Project) -> list[Value]:
     return list(dict.fromkeys(_Reader(excerpt, project).values()))
 
 
-def strings_in(nodes: Iterable[ast.AST]) -> Iterator[str | int | float | complex]:
+def strings_in(nodes: Iterable[ast.AST]) -> Iterator[Literal]:
     """Every telling literal of some code, docstrings included."""
     for node in nodes:
         for part in ast.walk(node):
@@ -144,14 +157,22 @@ class _Reader:
             return not module.startswith(".") and not self._project.owns(module)
         return name in _BUILTINS and name not in self._functions
 
-    def _expanded(self, node: ast.AST, depth: int = _DEPTH) -> Iterator[ast.AST]:
-        """The parts of an expression, and of what its names were bound to."""
+    def _expanded(self, node: ast.AST, row: Row = _NO_ROW, depth: int = _DEPTH) -> Iterator[ast.AST]:
+        """The parts of an expression, and of what its names were bound to; of one row, where there are so many."""
         for part in ast.walk(node):
             yield part
             if isinstance(part, ast.Name) and depth > 0:
-                for value in self._bound.get(part.id, ()):
+                values = self._bound.get(part.id, [])
+                for value in values[row.number : row.number + 1] if len(values) == row.of else values:
                     if value is not None:
-                        yield from self._expanded(value, depth - 1)
+                        yield from self._expanded(value, row, depth - 1)
+
+    def _rows(self, expected: ast.AST) -> list[Row]:
+        """The rows of a table whose results an expression names, one by one."""
+        of = max(
+            (len(self._bound.get(part.id, ())) for part in ast.walk(expected) if isinstance(part, ast.Name)), default=0
+        )
+        return [Row(number, of) for number in range(of)] if of > 1 else [_NO_ROW]
 
     # --- what is demanded -------------------------------------------------------------------------------------
 
@@ -161,17 +182,24 @@ class _Reader:
                 sides = [part.left, *part.comparators]
                 for operator, left, right in zip(part.ops, sides, sides[1:], strict=False):
                     if isinstance(operator, ast.Eq | ast.Is | ast.In):
-                        yield self._value(*self._sides(left, right), passed)
+                        yield from self._values(*self._sides(left, right), passed)
+                    else:
+                        yield from self._values(_TRUE, part, passed)
             elif isinstance(part, ast.Call) and _last(part.func) in _ASKS:
                 for argument in part.args:
                     if self._closed(argument):
-                        yield self._value(argument, part.func, passed)
+                        yield from self._values(argument, part.func, passed)
         if not any(isinstance(part, ast.Compare) for part in ast.walk(test)):
-            yield self._value(ast.Constant(True), test, passed)
+            yield from self._values(_TRUE, test, passed)
 
     def _sides(self, left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
         """What is expected, and what is looked at."""
-        return (left, right) if self._closed(left) and not self._closed(right) else (right, left)
+        if self._closed(left) != self._closed(right):
+            return (left, right) if self._closed(left) else (right, left)
+        return (left, right) if self._calls(right) and not self._calls(left) else (right, left)
+
+    def _calls(self, node: ast.expr) -> bool:
+        return any(isinstance(part, ast.Call) and self._subject(part.func) for part in self._expanded(node))
 
     def _checked(self, call: ast.Call, passed: bool) -> Iterator[Value]:
         """What a call of a checking function demands."""
@@ -184,7 +212,7 @@ class _Reader:
         closed = [value for place, value in given if self._closed(value) and (expected is None or place in expected)]
         looked_at = ast.Tuple([call.func, *(value for _, value in given if value not in closed)])
         for value in closed:
-            yield self._value(value, looked_at, passed)
+            yield from self._values(value, looked_at, passed)
 
     def _raised(self, node: ast.With | ast.AsyncWith, passed: bool) -> Iterator[Value]:
         for block in node.items:
@@ -195,48 +223,67 @@ class _Reader:
             errors = [call.args[0]] if call.args else [word.value for word in call.keywords if word.arg != "match"]
             for error in errors:
                 names = _errors(self._expanded(error))
-                value = self._value(error, body, passed)
+                (value, *_) = self._values(error, body, passed)
                 yield value._replace(kind="error", leaves=tuple(names), same=False)
             patterns = [word.value for word in call.keywords if word.arg == "match"] + call.args[1:2]
             for pattern in patterns:
                 if not self._closed(pattern):
                     continue
-                value = self._value(pattern, body, passed)
-                said = [text for leaf in value.leaves if isinstance(leaf, str) for text in _fixed_parts(leaf, pattern)]
-                yield value._replace(kind="pattern", leaves=tuple(said), same=False)
+                for value in self._values(pattern, body, passed):
+                    texts = [leaf for leaf in value.leaves if isinstance(leaf, str)]
+                    said = [fixed for leaf in texts for fixed in _fixed_parts(leaf, pattern)]
+                    yield value._replace(kind="pattern", leaves=tuple(said), same=False)
 
-    def _value(self, expected: ast.expr, actual: ast.AST, passed: bool) -> Value:
-        leaves = tuple(leaf for part in self._expanded(expected) if isinstance(part, ast.Constant)
-                       for leaf in _telling(part.value))  # fmt: skip
-        subjects: dict[str, None] = {}
-        inputs: dict[str | int | float | complex, None] = {}
-        whole: set[str] = set()
-        for part in self._expanded(actual):
-            if isinstance(part, ast.Call):
-                if (name := _last(part.func)) and self._is_subject(part.func):
+    def _values(self, expected: ast.expr, actual: ast.AST, passed: bool) -> Iterator[Value]:
+        """What one comparison demands; of a table, each row for itself."""
+        for row in self._rows(expected):
+            literals = (part.value for part in self._expanded(expected, row) if isinstance(part, ast.Constant))
+            leaves = tuple(leaf for literal in literals for leaf in _telling(literal))
+            subjects: dict[str, None] = {}
+            inputs: dict[Literal, None] = {}
+            whole: set[str] = set()
+            for part in self._expanded(actual, row):
+                if isinstance(part, ast.Call):
+                    if name := self._subject(part.func):
+                        subjects[name] = None
+                    arguments = [*part.args, *(word.value for word in part.keywords)]
+                    whole |= {ast.dump(argument) for argument in arguments}
+                elif isinstance(part, ast.Name) and (name := self._subject(part)):
                     subjects[name] = None
-                arguments = [*part.args, *(word.value for word in part.keywords)]
-                whole |= {ast.dump(argument) for argument in arguments}
-            elif isinstance(part, ast.Name) and part.id in self._imports and self._is_subject(part):
-                subjects[self._imports[part.id].name or part.id] = None
-            elif isinstance(part, ast.Constant):
-                inputs |= dict.fromkeys(_telling(part.value))
-        text = ast.unparse(expected)
-        return Value("value", text, leaves, tuple(inputs), ast.dump(expected) in whole, tuple(subjects), passed)
+                elif isinstance(part, ast.Constant):
+                    inputs |= dict.fromkeys(_telling(part.value))
+            bound = self._bound.get(expected.id, []) if isinstance(expected, ast.Name) and row is not _NO_ROW else []
+            told = bound[row.number] if bound and bound[row.number] is not None else expected
+            assert told is not None
+            same = ast.dump(expected) in whole or ast.dump(told) in whole
+            yield Value("value", ast.unparse(told), leaves, tuple(inputs), same, tuple(subjects), passed)
 
-    def _is_subject(self, function: ast.expr) -> bool:
-        """Whether a call may be one of the project's: no builtin, no other package, no function of the test."""
+    def _subject(self, function: ast.expr, depth: int = _DEPTH) -> str:
+        """The name of what is called, where it may be the project's: no builtin, no other package, no test's own."""
         root = function
         while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
             root = root.func if isinstance(root, ast.Call) else root.value
+        last = _last(function)
         if not isinstance(root, ast.Name):
-            return isinstance(function, ast.Attribute) and not hasattr(str, function.attr)
+            return last if isinstance(function, ast.Attribute) and not hasattr(str, last) else ""
         if root.id in self._imports:
-            module = self._imports[root.id].module
-            return module.startswith(".") or self._project.owns(module)
+            found = self._imports[root.id]
+            if not found.module.startswith(".") and not self._project.owns(found.module):
+                return ""
+            module = f"{found.module}.{found.name}".rstrip(".")
+            return (
+                ""
+                if root is function and self._project.has_module(module)
+                else found.name
+                if root is function
+                else last
+            )
         if root.id in self._functions or (root.id in _BUILTINS and root.id not in self._bound):
-            return False
-        return isinstance(function, ast.Attribute)
+            return ""
+        if isinstance(function, ast.Attribute):
+            return last
+        aliased = [value for value in self._bound.get(root.id, ()) if isinstance(value, ast.Attribute | ast.Name)]
+        return next((name for value in aliased if depth and (name := self._subject(value, depth - 1))), "")
 
 
 def _parsed(text: str) -> list[ast.stmt]:
@@ -298,7 +345,7 @@ def _fixed_parts(pattern: str, node: ast.expr) -> list[str]:
     return [piece.strip() for piece in pieces if len(re.findall(r"\w", piece)) >= 3]
 
 
-def _telling(value: object) -> Iterator[str | int | float | complex]:
+def _telling(value: object) -> Iterator[Literal]:
     if isinstance(value, bytes):
         value = value.decode("latin-1")
     if isinstance(value, str):

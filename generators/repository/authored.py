@@ -11,11 +11,13 @@ from typing import Literal, NamedTuple
 from pydantic import Field, JsonValue
 
 from envsynth.errors import ConfigError, ModelOutputError
+from envsynth.generators.repository.asserted import strings_in
 from envsynth.generators.repository.config import Settings
 from envsynth.generators.repository.existence import Names
 from envsynth.generators.repository.instruction import Material, Written, write
 from envsynth.generators.repository.interface import demands
-from envsynth.generators.repository.sufficiency import Facts, Needs, Stated, insufficient, wanted
+from envsynth.generators.repository.stated import Stated
+from envsynth.generators.repository.sufficiency import Facts, Needs, insufficient, wanted
 from envsynth.generators.repository.vagueness import LEVELS, level_of, misfit
 from envsynth.generators.repository.wording import HiddenTests, leaking, unseemly
 from envsynth.leaks import Change
@@ -27,6 +29,8 @@ __all__ = ["Brief", "Examination", "Fact", "Issue", "author_of", "instruct", "ke
 
 RESCUED = ("instruction_too_long", "instruction_leaks_fix")
 """Why there may be no deterministic text although a model's may be fit."""
+_LOOKED_AT = 50_000
+"""Characters; a longer text is not even searched."""
 _PROMPTS = Path(__file__).with_name("prompts")
 _LIMITS = {"message": 3_000, "diff": 16_000, "tests": 14_000, "failures": 4_000, "before": 24_000, "needs": 6_000}
 """Characters of each document that the model is shown."""
@@ -143,14 +147,18 @@ class Examination:
         shown = "\n".join(text for excerpt in material.excerpts for text in (excerpt.code, *excerpt.helpers))
         imports = "\n".join(found.statement() for excerpt in material.excerpts for found in excerpt.imports)
         names = [name for excerpt in material.excerpts for name in excerpt.test.names]
-        self._hidden = HiddenTests(tuple(brief.tests), names, shown, "\n".join(brief.tests.values()))
+        nodes = [node for excerpt in material.excerpts for node in excerpt.nodes]
+        literals = "\n".join(text for text in strings_in(nodes) if isinstance(text, str))
+        self._hidden = HiddenTests(tuple(brief.tests), names, shown, literals, "\n".join(brief.tests.values()))
         self._known = "\n".join(brief.texts.values())
         self._names = Names(material.project, brief.paths, f"{imports}\n{shown}", wanted)
 
     def findings(self, issue: Issue) -> list[Finding]:
         """Everything wrong with an issue, the worst first."""
-        found = [*self.of_text(issue.text), *self._unfounded(issue)]
-        return [*dict.fromkeys([*unseemly(issue.title, issue.body, self._hidden, self._known), *found])]
+        if len(issue.text) > _LOOKED_AT:
+            return [Finding(rule="instruction_too_long", message=f"{len(issue.text)} characters")]
+        found = unseemly(issue.title, issue.body, self._hidden, self._known)
+        return [*dict.fromkeys([*found, *self.of_text(issue.text), *self._unfounded(issue)])]
 
     def of_text(self, text: str) -> list[Finding]:
         """What is wrong with a text, its wording aside."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from envsynth.generators.repository.interface import Demand, Project
+from envsynth.generators.repository.stated import parsed
 from envsynth.generators.repository.testcode import imports_of, names_bound
 from envsynth.models import Finding
 
@@ -101,7 +102,7 @@ class Names:
         if inline and _DOTTED.match(code):
             yield from self._missing_dotted(code.removesuffix("()"), bound)
             return
-        tree = _tree(_prompted(code))
+        tree = parsed(_prompted(code))
         if tree is None:
             # A shell command, a statement of SQL, an output: only what is called can be looked up.
             for name in _CALLED.findall(code):
@@ -165,7 +166,7 @@ class Names:
         """Names that the text's own code binds."""
         found: set[str] = set()
         for span in _SPAN.finditer(text):
-            tree = _tree(_prompted((span[3] or span[2] or "").strip()))
+            tree = parsed(_prompted((span[3] or span[2] or "").strip()))
             if tree is not None:
                 found |= names_bound(tree)
         # An import binds what it names; whether that exists is asked where it stands.
@@ -187,10 +188,3 @@ def _dotted(node: ast.AST) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -14,18 +14,18 @@ Every demand of the failing tests is one of these, and each has its rule:
   or it is an argument of the call as a whole; or it is `True`, `False`, `None`, empty, 0, 1 or -1;
   or its strings stand near what is tested: in the files that the solution changes, or within some lines of the tested
   name in any visible file, tests and documents included. Numbers do so only where no small number is meant by chance.
-  The text must determine every value at vagueness 0; at 1, one value of each failing test; at 2 and 3, one value of
-  each function under test. The rest follows from the rule that the text tells.
+  The text must state every value that the repository does not determine at vagueness 0; at 1, one such value of each
+  failing test; at 2, one of each function that is changed or new; at 3, one. The rest follows from the rule that the
+  text tells.
 
-Beside that, the text has to be about something: each failing test (0, 1), each function under test (2), or one of them
-all (3) must have a concrete literal of its calls or results in the text. What this cannot see: whether the words state
-the rule right. That is what rollouts are for.
+Beside that, the text has to be about something: each failing test (0, 1), each changed or new function (2), or one of
+them all (3) must have a concrete literal of its calls or results in the text. What this cannot see: whether the words
+state the rule right. That is what rollouts are for.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -34,21 +34,14 @@ from typing import NamedTuple
 from envsynth.generators.repository.asserted import Value, strings_in, values_of
 from envsynth.generators.repository.excerpt import Excerpt
 from envsynth.generators.repository.interface import Demand, Project
+from envsynth.generators.repository.stated import SHORT, Literal, Stated, parsed
 from envsynth.leaks import Change
 from envsynth.models import Finding
-
-Literal = str | int | float | complex
 
 SPECIFICATION, REPORT, DESCRIPTION, COMPLAINT = range(4)
 _WINDOW = 30
 """Lines around a tested name that count as near it."""
-_SHORT = 3
-"""Characters; a shorter text counts as stated only where it is written as a literal or as code."""
 _ROUND = re.compile(r"[125]?0*")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)")
-_SPAN = re.compile(r"```[\w-]*\n(.*?)```|`([^`\n]+)`", re.S)
-_QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
-_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 _PLACE = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrifxg]|\{[^{}]*\}")
 
 
@@ -137,12 +130,25 @@ class Needs:
         code = "\n".join(
             ast.get_source_segment(change.before, node) or ""
             for change in self.facts.changes
-            for tree in [_tree(change.before)]
+            for tree in [parsed(change.before)]
             if tree is not None
             for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in wanted
         )
         return frozenset(name for name in self.errors if re.search(rf"\b{re.escape(name)}\b", code))
+
+    def together(self, level: int) -> list[tuple[str, list[Value]]]:
+        """Values of which the text has to say something, by what they are about; at vagueness 2 what is changed."""
+        if level <= REPORT:
+            return [(group.name, list(group.values)) for group in self.groups]
+        values = [value for group in self.groups for value in group.values]
+        about = {name.rpartition(".")[2] for name in self.facts.functions} | self._new
+        sets: dict[str, list[Value]] = {}
+        for value in values if level == DESCRIPTION else ():
+            name = next((name for name in value.subjects if name in about), "")
+            sets.setdefault(name, []).append(value)
+        sets.pop("", None)
+        return list(sets.items()) or [("", values)]
 
     def settled(self, value: Value) -> bool:
         """Whether the repository alone determines a computed value."""
@@ -150,59 +156,11 @@ class Needs:
 
     def _stands_near(self, literal: Literal) -> bool:
         if isinstance(literal, str):
-            return len(literal.strip()) > _SHORT and self.near.says(literal)
+            return len(literal.strip()) > SHORT and self.near.says(literal)
         whole = isinstance(literal, int) or (isinstance(literal, float) and literal.is_integer())
         if isinstance(literal, complex) or (whole and (abs(literal) <= 16 or _ROUND.fullmatch(str(abs(int(literal)))))):
             return False
         return self.near.says(literal)
-
-
-class Stated:
-    """A text, asked whether it says a literal."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._squeezed = " ".join(text.split())
-
-    @cached_property
-    def _numbers(self) -> frozenset[complex]:
-        found: set[complex] = set()
-        for match in _NUMBER.finditer(self.text):
-            try:
-                number = ast.literal_eval(match[0].lstrip("+-").lstrip("0") or "0")
-            except (SyntaxError, ValueError):
-                continue
-            found |= {number, -number}
-        words = set(re.findall(r"[a-z]+", self.text.lower()))
-        return frozenset(found | {number for word, number in _WORDS.items() if word in words})
-
-    @cached_property
-    def _written(self) -> frozenset[str]:
-        """Strings that are written as literals in code, or are all that a piece of code says."""
-        found = {first or second for first, second in _QUOTED.findall(self.text)}
-        for block, inline in _SPAN.findall(self.text):
-            code = block or inline
-            found.add(code.strip())
-            tree = _tree(code)
-            for part in ast.walk(tree) if tree is not None else ():
-                if isinstance(part, ast.Constant) and isinstance(part.value, str | bytes):
-                    found.add(part.value.decode("latin-1") if isinstance(part.value, bytes) else part.value)
-        return frozenset(found)
-
-    def says(self, literal: Literal) -> bool:
-        """Whether the text has a literal, in any way of writing it."""
-        if not isinstance(literal, str):
-            return literal in self._numbers
-        if literal in self._written:
-            return True
-        forms = {literal, repr(literal)[1:-1], json.dumps(literal)[1:-1], json.dumps(literal, ensure_ascii=False)[1:-1]}
-        if len(literal.strip()) <= _SHORT:
-            return bool(forms & self._written)
-        return any(_contains(self._squeezed, " ".join(form.split())) for form in forms)
-
-    def names(self, name: str) -> bool:
-        """Whether the text has an identifier as a word."""
-        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text) is not None
 
 
 def insufficient(text: str, needs: Needs, level: int) -> list[Finding]:
@@ -252,42 +210,30 @@ def _names(said: Stated, demands: Iterable[Demand]) -> Iterable[Finding]:
 
 
 def _passes_arguments(call: str) -> bool:
-    tree = _tree(call)
+    tree = parsed(call)
     return tree is not None and any(isinstance(part, ast.Call) and part.args for part in ast.walk(tree))
 
 
 def _computed(said: Stated, needs: Needs, level: int) -> Iterable[Finding]:
     """Values that nothing determines: all of them, or groups in which none is."""
-    open_ = [(group, [value for value in group.values if value.kind == "value"]) for group in needs.groups]
     if level == SPECIFICATION:
-        for group, values in open_:
-            for value in values:
-                if not needs.settled(value) and not _says(said, value):
-                    yield _finding(
-                        "undetermined_value", f"{group.name}: nothing tells that {_short(value.text)} is expected"
-                    )
+        for group in needs.groups:
+            for value in group.values:
+                if value.kind == "value" and not needs.settled(value) and not _says(said, value):
+                    message = f"{group.name}: nothing tells that {_short(value.text)} is expected"
+                    yield _finding("undetermined_value", message)
         return
-    sets: dict[str, list[Value]] = {}
-    for group, values in open_:
-        for value in values:
-            key = group.name if level == REPORT else next(iter(value.subjects), group.name)
-            sets.setdefault(key, []).append(value)
-    for name, values in sets.items():
-        telling = [value for value in values if not value.passed and value.leaves]
-        if telling and not any(needs.settled(value) or _says(said, value) for value in telling):
-            message = f"{name}: no expected result is told, such as {_short(telling[0].text)}"
+    for name, values in needs.together(level):
+        open_values = [value for value in values if value.kind == "value" and not needs.settled(value)]
+        if open_values and not any(_says(said, value) for value in open_values):
+            message = f"{name}: no expected result is told, such as {_short(open_values[0].text)}"
             yield _finding("undetermined_value", message)
 
 
 def _nothing_concrete(said: Stated, needs: Needs, level: int) -> Iterable[Finding]:
     """Tests, or functions, of whose calls and results the text says nothing at all."""
-    sets: dict[str, set[Literal]] = {}
-    for group in needs.groups:
-        for value in group.values:
-            subject = next(iter(value.subjects), group.name)
-            key = {SPECIFICATION: group.name, REPORT: group.name, DESCRIPTION: subject}.get(level, "")
-            sets.setdefault(key, set()).update((*value.leaves, *value.inputs))
-    for name, literals in sets.items():
+    for name, values in needs.together(level):
+        literals = {literal for value in values for literal in (*value.leaves, *value.inputs)}
         if literals and not any(said.says(literal) for literal in literals):
             shown = _short(repr(min(literals, key=lambda literal: len(str(literal)))))
             about = f"{name}: " if name else ""
@@ -320,7 +266,7 @@ def _brought(changes: Iterable[Change]) -> frozenset[Literal]:
     """Literals of the solution's new code; documentation is none."""
     new: set[Literal] = set()
     for change in changes:
-        after, before = _tree(change.after), _tree(change.before)
+        after, before = parsed(change.after), parsed(change.before)
         if not change.path.endswith(".py") or after is None:
             continue
         said = {id(node.value) for node in ast.walk(after)
@@ -340,21 +286,8 @@ def _windows(text: str, pattern: re.Pattern[str]) -> list[str]:
     return [lines[number] for number in sorted(wanted)]
 
 
-def _contains(text: str, literal: str) -> bool:
-    start = r"(?<!\w)" if literal[:1].isalnum() else ""
-    end = r"(?!\w)" if literal[-1:].isalnum() else ""
-    return bool(literal) and re.search(f"{start}{re.escape(literal)}{end}", text) is not None
-
-
 def _parsed(texts: Iterable[str]) -> list[ast.AST]:
-    return [tree for text in texts if (tree := _tree(text)) is not None]
-
-
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return [tree for text in texts if (tree := parsed(text)) is not None]
 
 
 def _short(text: str) -> str:

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | 0 | specification | every function under test | every one that the tests demand and the repository does not give |
 | 1 | good bug report (default) | one function under test | one of each failing test, the rest by the rule in words |
-| 2 | description in words | a function or its module, no call written out | one of each function under test |
+| 2 | description in words | a function or its module, no call written out | one of each changed or new function |
 | 3 | what a user would report | nothing that exists already | one concrete case |
 
 New names, chosen literals and kinds of errors are told at every level: nobody could guess them (`sufficiency`).
@@ -17,7 +17,8 @@ import re
 from collections.abc import Sequence
 
 from envsynth.generators.repository.interface import defined_names
-from envsynth.generators.repository.sufficiency import COMPLAINT, DESCRIPTION, SPECIFICATION, Needs, Stated
+from envsynth.generators.repository.stated import Stated
+from envsynth.generators.repository.sufficiency import COMPLAINT, DESCRIPTION, SPECIFICATION, Needs
 from envsynth.leaks import Secrets, leaks
 from envsynth.models import Finding
 from envsynth.seeds import stream

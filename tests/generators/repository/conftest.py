@@ -13,11 +13,15 @@ import pytest
 
 from envsynth.cache import Cache
 from envsynth.errors import EnvsynthError
+from envsynth.generators.repository import Repository, candidates
+from envsynth.generators.repository.authored import Brief
+from envsynth.generators.repository.instruction import Written
 from envsynth.llm import Client
 from envsynth.llm import Role as ModelRole
 from envsynth.models import (
     Cost,
     Digest,
+    Lead,
     Origin,
     Recipe,
     Role,
@@ -201,9 +205,8 @@ Co-authored-by: Somebody <somebody@example.org>
 """
 
 
-@pytest.fixture
-def fixed_repo(repo: Repo) -> Repo:
-    """A project with one commit that fixes behaviour and comes with a test."""
+def start_and_fix(repo: Repo) -> Repo:
+    """Make a project with one commit that fixes behaviour and comes with a test."""
     repo.commit(
         "start", {"pkg/__init__.py": "", "pkg/maths.py": BEFORE, "tests/test_maths.py": TESTS_BEFORE,
                   "LICENSE": "free\n", "pyproject.toml": '[project]\nname = "Small.Maths"\nversion = "1"\n'},
@@ -211,3 +214,25 @@ def fixed_repo(repo: Repo) -> Repo:
     repo.git("tag", "v1.0")
     repo.commit(MESSAGE, {"pkg/maths.py": AFTER, "tests/test_maths.py": TESTS_AFTER, "CHANGES.md": "- halves\n"})
     return repo
+
+
+@pytest.fixture
+def fixed_repo(repo: Repo) -> Repo:
+    """A project with one commit that fixes behaviour and comes with a test."""
+    return start_and_fix(repo)
+
+
+@pytest.fixture(scope="module")
+def brief_of_fix(tmp_path_factory) -> Brief:
+    """What the instruction of that commit is written from."""
+    repo, context = (
+        start_and_fix(Repo(tmp_path_factory.mktemp("fix") / "repo")),
+        FakeContext(tmp_path_factory.mktemp("c")),
+    )
+    source = Source(uri="x", kind=SourceKind.GIT, location=str(repo.path), origin=Origin(file="list.txt", line=3))
+    briefs: list[Brief] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidates, "instruct", lambda brief, *_: briefs.append(brief) or Written("", "only_looked_at"))
+        lead = next(one for one in Repository().plan(source, context) if isinstance(one, Lead))
+        Repository().develop(lead, source, context)
+    return briefs[0]
