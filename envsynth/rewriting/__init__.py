@@ -1,6 +1,18 @@
 """An instruction in other words, as vague as is wanted, with every fact that its checks need."""
 
+from envsynth.rewriting.facts import Fact, Original, facts_said
 from envsynth.rewriting.levels import LEVELS
 from envsynth.rewriting.literals import literals, states
+from envsynth.rewriting.rewriter import Rewritten, rewrite, rewriting_version
 
-__all__ = ["LEVELS", "literals", "states"]
+__all__ = [
+    "LEVELS",
+    "Fact",
+    "Original",
+    "Rewritten",
+    "facts_said",
+    "literals",
+    "rewrite",
+    "rewriting_version",
+    "states",
+]

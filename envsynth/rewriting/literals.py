@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-__all__ = ["Told", "literals", "number_words", "states"]
+__all__ = ["Told", "has", "literals", "number_words", "phrase_literals", "states"]
 
 Kind = Literal["number", "code", "quote", "name"]
 
@@ -21,6 +21,7 @@ _GROUPED = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _NUMBER = re.compile(r"(-?\d+(?:[.,]\d+)*)(?:st|nd|rd|th)?(?:[-/]([A-Za-z]+|\d+(?:[.,]\d+)*))?")
 _CODE = re.compile(r"[@_]|://|\w\.\w|^/|\d")
 _START = re.compile(r"(?:^|[.!?:;]['’\"”)]*\s+|\n\s*|[-*]\s+|[\"“«(]\s*)$")
+_ABBREVIATED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 _I = re.compile(r"I(?:['’]\w+)?")
 
 
@@ -46,9 +47,14 @@ def literals(text: str) -> Counter[Told]:
     return found
 
 
+def phrase_literals(phrase: str) -> Counter[Told]:
+    """The literals of a phrase that stands inside a sentence: its first word can be a name."""
+    return literals(f"that {phrase}")
+
+
 def states(text: str, phrase: str) -> bool:
     """Whether a text states what a phrase does: all of its literals or, where it has none, its very words."""
-    wanted = literals(phrase)
+    wanted = phrase_literals(phrase)
     if not wanted:
         words = rf"(?<!\w){re.escape(_squeezed(phrase))}(?!\w)"
         return re.search(words, _squeezed(text)) is not None
@@ -90,6 +96,8 @@ def _of_chunk(chunk: str, *, begins: bool) -> Iterator[Told]:
         return
     if number := _NUMBER.fullmatch(word):
         yield from _of_number(number)
+        return
+    if _ABBREVIATED.fullmatch(word):
         return
     if _CODE.search(word):
         yield Told("code", word.casefold())
