@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import count, product
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import faker
 
 from envsynth.errors import GeneratorError
+from envsynth.generators.business.authored.develop import Job, develop_authored
+from envsynth.generators.business.authored.leads import AUTHORED, authored_leads, errand_of, free_leads
+from envsynth.generators.business.authored.subject import scene_of
 from envsynth.generators.business.authoring import authoring_findings
 from envsynth.generators.business.checks import first_fault, library_faults
 from envsynth.generators.business.compose import compose
-from envsynth.generators.business.config import DEFAULT_LIMIT, Scenario, every_country, read_scenario
+from envsynth.generators.business.config import (
+    DEFAULT_LIMIT,
+    Scenario,
+    by_model,
+    every_country,
+    is_free,
+    read_free,
+    read_scenario,
+)
 from envsynth.generators.business.countries import country
 from envsynth.generators.business.load import Library, library
 from envsynth.generators.business.places import place_of
@@ -21,6 +32,7 @@ from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.stage import Stage
 from envsynth.generators.business.tasks import NoTask, Wish, talks, write_task
 from envsynth.generators.business.yamllines import Fault
+from envsynth.llm import Role
 from envsynth.models import Candidate, Dropped, Lead, Provenance, Source, WorldRef, digest_of
 from envsynth.protocols import Context
 from envsynth.seeds import stream
@@ -32,11 +44,12 @@ _CHECKED = 2
 
 
 class Business:
-    """Companies with services, policies and tasks, from blueprints and industries."""
+    """Companies with services, policies and tasks, from blueprints and industries, or written by a model."""
 
     name = "business"
     version = "3"
     environment = "world"
+    models: ClassVar[tuple[str, ...]] = ("author",)
 
     def check(self, source: Source) -> None:
         """Read the options.
@@ -45,13 +58,32 @@ class Business:
             ConfigError: the industry, the process or an option is unknown, or a value is bad.
             GeneratorError: a document of the industry is not as it should be; says which, and on which line.
         """
-        _sound(read_scenario(source, library()))
+        if is_free(source):
+            read_free(source)
+        else:
+            _sound(read_scenario(source, library()))
+
+    def asks(self, lead: Lead, source: Source) -> tuple[Role, ...]:
+        """Roles of models that a lead is developed with."""
+        return ("author",) if lead.strategy == AUTHORED else ()
 
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
-        """`limit` leads: companies in turn over countries, with `tasks` each over levels, vagueness and processes."""
+        """`limit` leads: companies in turn over countries, with `tasks` each over levels, vagueness and processes.
+
+        Raises:
+            ConfigError: as for `check`; or a model has to write them, and none is configured.
+        """
+        if is_free(source):
+            free = read_free(source)
+            by_model(free, context, source)
+            yield from free_leads((self.name, self.version), free, source)
+            return
         scenario = _sound(read_scenario(source, library()))
         settings, seed = scenario.settings, source.options.seed
         places = settings.countries or _shuffled(seed)
+        if by_model(settings, context, source):
+            yield from authored_leads((self.name, self.version), scenario, places, source, library())
+            return
         version = _documents(scenario)
         wishes = _wishes(scenario, seed)
         for index in range(source.options.limit or DEFAULT_LIMIT):
@@ -71,7 +103,10 @@ class Business:
 
         Raises:
             GeneratorError: the documents do not make a world.
+            ModelError: a model writes it, and gave nothing to go on.
         """
+        if lead.strategy == AUTHORED:
+            return develop_authored(_job(lead, source), context)
         wanted = _wanted(lead)
         industry = source.location.partition("/")[0]
         scene, stage = _staged(industry, wanted.country, f"{lead.seed}-{wanted.company}")
@@ -135,6 +170,15 @@ def _sound(scenario: Scenario) -> Scenario:
 @cache
 def _first_fault(industry: str) -> Fault | None:
     return first_fault(library(), industry)
+
+
+def _job(lead: Lead, source: Source) -> Job:
+    """What a model is to write for a lead."""
+    if is_free(source):
+        return Job(lead, source, read_free(source), "", hint=True)
+    scenario, errand = read_scenario(source, library()), errand_of(lead)
+    scene = scene_of(scenario.industry, errand.process, errand.place, library())
+    return Job(lead, source, scenario.settings, scene)
 
 
 class _Wanted(NamedTuple):

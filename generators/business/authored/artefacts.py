@@ -13,9 +13,10 @@ Every world also has the table `pages` (page, title, body), filled from `Policie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints
 
 from envsynth.models import Check, Criterion, Invariant, Model, Table, Tool, ToolCall
 from envsynth.models.world import Identifier
@@ -42,6 +43,13 @@ Line = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 """One line of plain words."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
 """A few paragraphs of plain words."""
+
+
+def _named(value: object) -> object:
+    """A mapping `name: {fields}` as a list of documents with a name: authors write either."""
+    if isinstance(value, Mapping) and all(isinstance(fields, Mapping) for fields in value.values()):
+        return [{"name": name, **fields} for name, fields in value.items()]
+    return value
 
 
 class Service(Model):
@@ -81,7 +89,7 @@ class Brief(Model):
 class Schema(Model):
     """Second: the tables. Hidden columns, tapes and counters included; `pages` left out."""
 
-    tables: tuple[Table, ...] = Field(min_length=1, max_length=24)
+    tables: Annotated[tuple[Table, ...], BeforeValidator(_named)] = Field(min_length=1, max_length=24)
 
 
 class Page(Model):
@@ -109,7 +117,7 @@ class Policies(Model):
 class Tools(Model):
     """Fourth: the tools, in SQL; `list_pages` and `read_page` left out."""
 
-    tools: tuple[Tool, ...] = Field(min_length=2, max_length=40)
+    tools: Annotated[tuple[Tool, ...], BeforeValidator(_named)] = Field(min_length=2, max_length=40)
 
 
 class Rows(Model):

@@ -24,13 +24,14 @@ __all__ = [
     "examine_instruction",
     "examine_plan",
     "examine_rubric",
+    "graded_ways",
     "telling",
     "trajectories",
     "tried",
     "verifier_of",
 ]
 
-LEAST_CRITERIA = 3
+LEAST_CRITERIA = 2
 """That tell trajectories apart."""
 LEAST_TELLING = 60
 """Characters of an instruction."""
@@ -63,6 +64,22 @@ def tried(draft: Draft, stage: Stage) -> list[Tried]:
     """Every trajectory of the plan, played."""
     lines = trajectories(draft.of(Plan))
     return [Tried(label, right, mistake, stage.play(calls)) for label, right, mistake, calls in lines]
+
+
+def graded_ways(draft: Draft, stage: Stage, verifier: Verifier) -> list[tuple[Tried, Grade]]:
+    """Every trajectory of the plan, graded; and ways to its end that a rubric should mind or not mind.
+
+    Raises:
+        SandboxError: the verifier cannot be evaluated.
+    """
+    plan, kinds = draft.of(Plan), {tool.name: tool.kind for tool in stage.world.tools}
+    writes = tuple(call for call in plan.reference if kinds.get(call.tool) in _ACTS)
+    looks = tuple(call for call in plan.reference if kinds.get(call.tool) not in _ACTS)
+    extra = [
+        Tried("careless", True, "", stage.play(writes)),
+        Tried("only_looks", False, "nothing is done", stage.play(looks)),
+    ]
+    return [(one, stage.grade(one.played, verifier)) for one in (*tried(draft, stage), *extra)]
 
 
 def examine_plan(draft: Draft, bench: Bench) -> Iterator[Fault]:
@@ -255,7 +272,7 @@ def examine_rubric(draft: Draft, bench: Bench) -> Iterator[Fault]:
             yield fault(Rubric, "criterion_twice", "two criteria have this id", f"criterion {name}")
     stage, verifier = bench.stage(world), verifier_of(draft, rubric=True)
     try:
-        grades = [(one, stage.grade(one.played, verifier)) for one in tried(draft, stage)]
+        grades = graded_ways(draft, stage, verifier)
     except SandboxError as exc:
         yield fault(Rubric, "criterion_sql_invalid", exc.cause or exc.what, _place(exc.where or ""))
         return
@@ -266,9 +283,10 @@ def examine_rubric(draft: Draft, bench: Bench) -> Iterator[Fault]:
             yield fault(Rubric, "reference_misses_criterion", message, f"criterion {line.id}")
     kept = telling(rubric.criteria, [grade for _, grade in grades])
     if len(kept) < LEAST_CRITERIA:
-        silent = ", ".join(line.id for line in rubric.criteria if line not in kept)
+        silent = [line.id for line in rubric.criteria if line not in kept]
         message = (
-            f"{len(kept)} criteria are met by some trajectories and missed by others; these tell nothing: {silent}"
+            f"{len(kept)} criteria are met by some ways and missed by others; {', '.join(silent)} are false for none,"
+            " not even for who reads nothing: NULL, as min() gives of no row, counts as not applicable (coalesce it)"
         )
         yield fault(Rubric, "rubric_too_thin", message)
 
