@@ -84,7 +84,8 @@ def replay(
             trouble = str(document.get("trouble", trouble))
             last = text.strip() or last
     code = player.returncode
-    if code not in (0, 1, 2, 3) or (code and not lines and not trouble):
+    told = bool(trouble) or {1: "differs", 3: "error"}.get(code) in {line.verdict for line in lines}
+    if code not in (0, 1, 2, 3) or (code and not told):
         code, trouble = 3, f"the player broke off: {last[:300]}"
     return ReplayReport(tuple(lines), code, trouble)
 
