@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import zlib
-from datetime import datetime
+from collections.abc import Iterable
 from typing import Any
 
 from envsynth.models import Attempt, canonical_json
 
-__all__ = ["attempt_row", "to_attempt"]
+__all__ = ["attempt_columns", "to_attempt"]
 
 _LARGE = ("grade", "trace")
 """Fields that have a column of their own, for queries."""
 
 
-def attempt_row(attempt: Attempt, now: datetime) -> dict[str, Any]:
-    """Parameters of `insert_attempt`."""
+def attempt_columns(attempts: Iterable[Attempt]) -> dict[str, list[Any]]:
+    """Parameters of `insert_attempts`, a list a column."""
+    rows = [_row(attempt) for attempt in attempts]
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
     document = attempt.document()
     rest = {name: value for name, value in document.items() if name not in _LARGE}
     grade = attempt.grade
@@ -29,7 +34,7 @@ def attempt_row(attempt: Attempt, now: datetime) -> dict[str, Any]:
         "reward": grade and grade.reward, "outcome": grade and grade.outcome,
         "turns": attempt.turns, "calls": len(attempt.trace), "prompt_tokens": attempt.tokens.prompt,
         "cached_tokens": attempt.tokens.cached, "completion_tokens": attempt.tokens.completion,
-        "cost_usd": attempt.cost_usd, "wall_s": attempt.wall_s, "model_s": attempt.model_s, "now": now,
+        "cost_usd": attempt.cost_usd, "wall_s": attempt.wall_s, "model_s": attempt.model_s,
         "grade": grade and grade.to_json(), "trace": canonical_json(document["trace"]),
         "rest": zlib.compress(canonical_json(rest).encode()),
     }  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 import envsynth
-from envsynth.catalog._attempts import attempt_row
+from envsynth.catalog._attempts import attempt_columns
 from envsynth.catalog._connection import transaction, translated, utc_now
 from envsynth.catalog._reader import CatalogReader
 from envsynth.catalog._rows import outcome_row, run_rows, verdict_rows
@@ -108,10 +108,9 @@ class Catalog(CatalogReader):
         latest = {attempt.key: attempt for attempt in attempts}
         with transaction(self._connection, self.path, "the attempts cannot be written"):
             standing = self.attempted(list(latest))
-            now = utc_now()
-            for key, attempt in latest.items():
-                if standing.get(key) is not AttemptStatus.FINISHED:
-                    self._run("write", "insert_attempt", attempt_row(attempt, now))
+            news = [one for key, one in latest.items() if standing.get(key) is not AttemptStatus.FINISHED]
+            if news:
+                self._run("write", "insert_attempts", {**attempt_columns(news), "now": utc_now()})
 
     def _record(self, build: int, outcomes: list[Outcome], blobs: BlobStore) -> None:
         self._blobs.copy_closure([outcome.candidate for outcome in outcomes if outcome.candidate is not None], blobs)

@@ -18,7 +18,7 @@ _LOOK_S = 0.5
 
 
 class Done(NamedTuple, Generic[Result]):
-    """A piece of work that has ended: a result, or what it raised."""
+    """A piece of work that has ended: a result, or what it raised; neither where nothing ended for a while."""
 
     result: Result | None
     error: BaseException | None
@@ -42,11 +42,6 @@ class Crew(Generic[Item, Result]):
         self._stopped = False
         self._done: queue.Queue[Done[Result] | None] = queue.Queue()
 
-    @property
-    def at_rest(self) -> bool:
-        """Whether no result is there to be fetched at this moment."""
-        return self._done.empty()
-
     def stop(self) -> None:
         """Begin nothing more; what is under way comes to its end."""
         self._stopped = True
@@ -63,6 +58,7 @@ class Crew(Generic[Item, Result]):
                     # Not without end: a signal that another thread was given is looked at when this one awakes.
                     found = self._done.get(timeout=_LOOK_S)
                 except queue.Empty:
+                    yield Done(None, None)
                     continue
                 if found is None:
                     working -= 1

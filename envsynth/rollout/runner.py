@@ -33,8 +33,8 @@ from envsynth.timing import Stopwatch
 
 __all__ = ["RolloutRequest", "agent_of", "rollout"]
 
-_AT_ONCE = 64
-"""Attempts that are stored together, where they end faster than they can be stored."""
+_AT_ONCE, _EVERY_S = 256, 0.5
+"""So many attempts are stored together, or what ended in so many seconds."""
 
 
 class RolloutRequest(Model):
@@ -228,6 +228,7 @@ class _Rollout:
 
         crew: Crew[_Wanted, Attempt] = Crew(work, pending, self._threads(agent))
         ended: list[Attempt] = []
+        watch = Stopwatch()
         failure: BaseException | None = None
         with closing(iter(crew)) as results:
             try:
@@ -240,8 +241,9 @@ class _Rollout:
                         failure = failure or self._repeated(done.result)
                     if failure is not None:
                         crew.stop()
-                    if ended and (crew.at_rest or len(ended) >= _AT_ONCE):
+                    if len(ended) >= _AT_ONCE or watch.cost().wall_s >= _EVERY_S or failure is not None:
                         self._store(ended)
+                        watch = Stopwatch()
             finally:
                 self._store(ended)
         if failure is not None:

@@ -55,12 +55,16 @@ DELETE FROM roster WHERE digest NOT IN (SELECT roster FROM run)
 -- name: delete_blobs
 DELETE FROM blob WHERE digest IN (SELECT unnest($digests))
 
--- name: insert_attempt
-INSERT OR REPLACE INTO attempt VALUES (
-    $key, $lead, $task, $played, $policy, $model, $settings, $hinted, $k, $status, $trouble, $ending, $failure, $success,
-    $reward, $outcome, $turns, $calls, $prompt_tokens, $cached_tokens, $completion_tokens, $cost_usd, $wall_s, $model_s,
-    $now, $grade, $trace, $rest
-)
+-- One list a column: a statement a row would take longer than the attempts themselves.
+-- name: insert_attempts
+INSERT OR REPLACE INTO attempt
+SELECT
+    unnest($key), unnest($lead), unnest($task), unnest($played), unnest($policy), unnest($model), unnest($settings),
+    unnest($hinted), unnest($k), unnest($status), unnest($trouble), unnest($ending::VARCHAR[]),
+    unnest($failure::VARCHAR[]), unnest($success::BOOLEAN[]), unnest($reward::DOUBLE[]), unnest($outcome::DOUBLE[]),
+    unnest($turns), unnest($calls), unnest($prompt_tokens), unnest($cached_tokens), unnest($completion_tokens),
+    unnest($cost_usd::DOUBLE[]), unnest($wall_s::DOUBLE[]), unnest($model_s::DOUBLE[]), $now,
+    unnest($grade::VARCHAR[])::JSON, unnest($trace)::JSON, unnest($rest)
 
 -- name: delete_attempts
 DELETE FROM attempt WHERE lead IN (SELECT unnest($keys))
