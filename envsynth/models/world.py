@@ -13,8 +13,8 @@ from envsynth.models.base import SCHEMA_VERSION, Digest, Model
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
 """Name of a table, column, tool or parameter."""
 
-RESERVED_TABLES = frozenset({"trace", "answer", "initial", "main", "temp"})
-"""Names that grading adds to a world's own tables."""
+RESERVED_TABLES = frozenset({"trace", "answer", "initial", "main", "temp", "json_each", "json_tree"})
+"""Names that grading adds to a world's own tables, and those that SQLite makes of JSON."""
 
 
 def _named(value: Any) -> Any:

@@ -127,12 +127,95 @@ def test_another_end_is_right_where_the_panel_says_so(cache: Cache, judge: Judge
     assert sorted(later) == sorted(set(found) - {"call 1, order: amount 5 instead of 4"})
 
 
-def test_there_may_be_nothing_to_mutate(cache: Cache, judge: Judge) -> None:
-    looks = (line("reference", 1, ("look", {})), SHOP_PANEL[2])
-    verdict = judge(world_bench.candidate(cache, worldkit.shop(), panel=looks))
-    assert (verdict.status, verdict.findings[0].rule) == (VerdictStatus.SKIP, "no_mutants")
+def test_a_graded_outcome_is_not_mutated(cache: Cache, judge: Judge) -> None:
     verdict = judge(world_bench.wheel_task(cache))
-    assert (verdict.status, verdict.findings[0].rule) == (VerdictStatus.SKIP, "graded_by_utility")
+    assert (verdict.status, verdict.reason) == (VerdictStatus.SKIP, "graded_by_utility")
+
+
+def refused(verdict: Verdict) -> set[str]:
+    assert verdict.status is VerdictStatus.FAIL
+    return {finding.rule for finding in verdict.findings}
+
+
+LOOKED = Verifier(checks=(Check(id="looked", sql="SELECT EXISTS(SELECT 1 FROM trace WHERE tool = 'find')"),))
+
+
+def test_who_only_looks_has_done_nothing_that_could_be_right(cache: Cache, judge: Judge) -> None:
+    looks = (line("reference", 1, ("look", {})), SHOP_PANEL[2])
+    assert refused(judge(world_bench.candidate(cache, worldkit.shop(), panel=looks, verifier=LOOKED))) == {
+        "nothing_compared"
+    }
+
+
+def test_a_change_that_nothing_compares_is_none(cache: Cache, judge: Judge) -> None:
+    """With every table tolerated, each mutant would be taken for the reference."""
+    document = worldkit.shop()
+    for table in document["tables"].values():
+        table["tolerated"] = True
+    weak = Verifier(checks=(Check(id="some", sql="SELECT EXISTS(SELECT 1 FROM orders)"),))
+    panel = (line("reference", 1, LAMPS), line("idle", 0))
+    found = refused(judge(world_bench.candidate(cache, document, verifier=weak, panel=panel)))
+    assert found == {"nothing_compared"}
+
+
+@pytest.mark.parametrize("loose", [{"role": "exempt"}, "tolerated"])
+def test_what_an_agent_decides_is_not_given_by_the_system(cache: Cache, judge: Judge, loose: Any) -> None:
+    """The lamp is compared, and how many is not: neither in an exempt column, nor in a table of its own."""
+    document = worldkit.shop()
+    document["tables"]["amounts"] = {"columns": {"amount": {"type": "integer"}}}
+    document["tools"]["order"]["effects"] = [
+        "INSERT INTO orders(item, amount) VALUES (:item, 1)", "INSERT INTO amounts VALUES (:amount)",
+    ]  # fmt: skip
+    weak = Verifier(checks=(Check(id="some", sql="SELECT EXISTS(SELECT 1 FROM amounts)"), Check.model_validate({
+        "id": "end", "kind": "diff",
+        "expect": {"orders": {"added": [{"item": "lamp", "amount": 1}]}, "amounts": {"added": [{}]}},
+    })))  # fmt: skip
+    if loose == "tolerated":
+        document["tables"]["amounts"]["tolerated"] = True
+    else:
+        document["tables"]["amounts"]["columns"]["amount"] |= loose
+    panel = (line("reference", 1, LAMPS), line("idle", 0))
+    verdict = judge(world_bench.candidate(cache, document, verifier=weak, panel=panel))
+    assert refused(verdict) == {"value_not_compared"}
+    assert "amounts.amount holds something else" in verdict.findings[0].message
+    assert {finding.where for finding in verdict.findings} == {
+        "reference, call 1, order: amount 5 instead of 4", "reference, call 1, order: amount 3 instead of 4",
+    }  # fmt: skip
+
+
+def test_a_call_that_need_not_be_made_may_be_made_in_any_way(cache: Cache, judge: Judge) -> None:
+    """Asked about one thing or another, people answer; that is written down, and decides nothing."""
+    tables = worldkit.shop()["tables"] | {
+        "talk": {"tolerated": True, "columns": {"id": {"type": "integer", "role": "exempt"}, "about": {"type": "text"}}}
+    }
+    asking = {"topic": {"type": "string", "enum": ["price", "weight", "colour"]}}
+    document = worldkit.with_tool(
+        "ask", kind="write", parameters=asking, effects=["INSERT INTO talk(about) VALUES (:topic)"]
+    ) | {"tables": tables}
+    panel = (line("reference", 1, ("ask", {"topic": "price"}), LAMPS, NOTE, SUBMIT), line("idle", 0))
+    verdict = judge(world_bench.candidate(cache, document, panel=panel))
+    kinds: Any = verdict.evidence["kinds"]
+    assert (verdict.status, kinds["other_value"]["equivalent"]) == (VerdictStatus.PASS, 2)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"sure": {"type": "boolean"}}])
+def test_a_tool_that_does_the_whole_task_leaves_nothing_to_decide(
+    cache: Cache, judge: Judge, parameters: dict[str, Any]
+) -> None:
+    document = worldkit.with_tool(
+        "settle", kind="write", parameters=parameters,
+        effects=["INSERT INTO orders(item, amount) VALUES ('lamp', 4)", "UPDATE state SET money = money - 4"],
+    )  # fmt: skip
+    given = dict.fromkeys(parameters, True)
+    panel = (line("reference", 1, ("settle", given)), line("idle", 0))
+    end = Check.model_validate({
+        "id": "end", "kind": "diff", "expect": {
+            "orders": {"added": [{"item": "lamp", "amount": 4}]},
+            "state": {"added": [{"day": 0, "money": 96}], "removed": [{"day": 0, "money": 100}]},
+        },
+    })  # fmt: skip
+    verdict = judge(world_bench.candidate(cache, document, verifier=Verifier(checks=(end,)), panel=panel))
+    assert refused(verdict) == {"nothing_to_decide"}
 
 
 def test_other_values_stand_in_the_world_or_close_by(cache: Cache) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import world_bench
 import worldkit
+from pydantic import ValidationError
 
 from envsynth.cache import Cache
 from envsynth.context import BuildContext
-from envsynth.models import Candidate, Check, Criterion, Source, Utility, Verdict, VerdictStatus, Verifier
+from envsynth.models import Candidate, Check, Criterion, Source, Utility, Verdict, VerdictStatus, Verifier, World
 from envsynth.runtime.worlds.authority import Connection, Phase
 from envsynth.validators.world_static import WorldStatic
 from envsynth.validators.world_static.program import Storage
@@ -431,12 +432,12 @@ DIFFS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("weight", "found"), [(1.3, {"diff_impossible"}), (2.0, set())])
+@pytest.mark.parametrize(("weight", "found"), [(1.29, {"diff_impossible"}), (2.0, set())])
 def test_a_change_that_a_tolerance_forgives_cannot_be_asked_for(
     cache: Cache, judge: Judge, weight: float, found: set[str]
 ) -> None:
     document = worldkit.shop()
-    document["tables"]["stock"]["columns"]["weight"]["tolerance"] = 0.5
+    document["tables"]["stock"]["columns"]["weight"]["tolerance"] = 0.05
     expect = {"stock": {"changed": {"lamp": {"weight": weight}}}}
     check = Check.model_validate({"id": "c", "kind": "diff", "expect": expect})
     verdict = judge(world_bench.candidate(cache, document, verifier=Verifier(checks=(check,))))
@@ -456,3 +457,60 @@ def test_an_answer_needs_a_tool(cache: Cache, judge: Judge) -> None:
     check = Check.model_validate({"id": "c", "kind": "diff", "answer": {"total": 1}})
     verdict = judge(world_bench.wheel_task(cache, verifier=Verifier(checks=(check,))))
     assert verdict.findings[0].message == "an answer is expected, and no tool hands one in"
+
+
+LOOSE = (
+    ("notes", "cents", {"role": "semantic"}, "semantic_no_text"),
+    ("orders", "item", {"role": "semantic"}, "semantic_no_text"),
+    ("notes", "cents", {"tolerance": 50}, "tolerance_too_large"),
+    ("orders", "amount", {"tolerance": 1}, "tolerance_too_large"),
+)
+
+
+@pytest.mark.parametrize(("table", "column", "change", "rule"), LOOSE)
+def test_what_can_be_right_or_wrong_is_not_forgiven(
+    cache: Cache, judge: Judge, table: str, column: str, change: dict[str, Any], rule: str
+) -> None:
+    document = worldkit.shop()
+    document["tables"][table]["columns"][column] = document["tables"][table]["columns"][column] | change
+    verdict = judge(world_bench.candidate(cache, document))
+    assert (verdict.status, verdict.reason) == (VerdictStatus.FAIL, rule)
+    assert verdict.findings[0].where == f"table {table}, column {column}"
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\U000e0041", "\x07"])
+def test_what_people_do_not_see_has_no_place_in_a_text(cache: Cache, judge: Judge, hidden: str) -> None:
+    verdict = judge(world_bench.candidate(cache, worldkit.shop(), instruction=worldkit.INSTRUCTION + hidden))
+    assert (verdict.status, verdict.reason) == (VerdictStatus.FAIL, "unseen_characters")
+    joined = worldkit.INSTRUCTION + " \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    assert judge(world_bench.candidate(cache, worldkit.shop(), instruction=joined)).status is VerdictStatus.PASS
+
+
+def test_a_row_whose_text_reads_backwards_is_found(cache: Cache, judge: Judge) -> None:
+    document = worldkit.shop()
+    document["rows"]["stock"].append(["lamp\u202e", 49, 31, 1.25])
+    assert "unseen_characters" in rules(judge(world_bench.candidate(cache, document)))
+
+
+def test_a_hint_stays_out_of_the_instruction(cache: Cache, judge: Judge) -> None:
+    hint = "Remember that a lamp costs forty-nine, so the note says one hundred and ninety-six."
+    good = world_bench.candidate(cache, worldkit.shop(), hint=hint)
+    assert judge(good).status is VerdictStatus.PASS
+    told = good.model_copy(update={"instruction": f"{worldkit.INSTRUCTION} {hint.upper()}"})
+    verdict = judge(told)
+    assert (verdict.status, verdict.reason) == (VerdictStatus.FAIL, "hint_in_instruction")
+
+
+def test_a_world_that_takes_too_much_to_copy_is_none(cache: Cache, judge: Judge) -> None:
+    document = worldkit.shop()
+    document["rows"]["notes"] = [[number, "x" * 100_000, 1.0] for number in range(90)]
+    verdict = judge(world_bench.candidate(cache, document))
+    assert (verdict.status, verdict.reason) == (VerdictStatus.FAIL, "world_too_large")
+
+
+@pytest.mark.parametrize("name", ["json_each", "json_tree", "trace", "initial"])
+def test_no_table_takes_the_place_of_what_grading_reads(name: str) -> None:
+    document = worldkit.shop()
+    document["tables"][name] = {"columns": {"a": {"type": "integer"}}}
+    with pytest.raises(ValidationError, match="taken by grading or by SQLite"):
+        World.model_validate(document)

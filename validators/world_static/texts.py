@@ -21,6 +21,11 @@ MANY_NUMBERS = 3
 _RESERVED = re.compile(r"[@.]example\.(com|net|org)$|\.(example|test|invalid)$", re.IGNORECASE)
 """Ends of addresses that can be nobody's (RFC 2606)."""
 _UNFILLED = re.compile(r"\{[a-z_][a-z0-9_.]*\}", re.IGNORECASE)
+_UNSEEN = re.compile("[\u0080-\u009f\u200b\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+"""Characters that people do not see, or that show them others in another order. Joiners are letters of some scripts."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SHARED_WORDS = 8
+"""Words in a row that a hint and an instruction have in common by no chance."""
 
 
 class Shown(NamedTuple):
@@ -63,6 +68,27 @@ def text_findings(candidate: Candidate, world: World) -> Iterator[Finding]:
             message = f"{len(numbers)} numbers that only hidden rows hold, such as {numbers[0]:g}: take them out"
             yield Finding(rule="text_names_hidden_value", message=message, where=where)
     yield from _of_programs(world, hidden)
+    shared = _shared(candidate.hint, candidate.instruction)
+    if shared:
+        message = f"it says what only the hint may: {shared!r}"
+        yield Finding(rule="hint_in_instruction", message=message, where="instruction")
+
+
+def unseen_findings(candidate: Candidate, content: bytes) -> Iterator[Finding]:
+    """Characters that hide what a text says from people, anywhere in the task."""
+    for where, text in (("instruction", candidate.instruction), ("world", content.decode())):
+        found = _UNSEEN.search(text) or _CONTROL.search(text)
+        if found:
+            message = f"it has the character U+{ord(found.group()):04X}, which people do not see: take it out"
+            yield Finding(rule="unseen_characters", message=message, where=where)
+
+
+def _shared(hint: str, instruction: str) -> str:
+    """The first words in a row that both texts have; empty where too few are."""
+    words, other = (re.findall(r"\w+", text.casefold()) for text in (hint, instruction))
+    known = {tuple(other[place : place + _SHARED_WORDS]) for place in range(len(other) - _SHARED_WORDS + 1)}
+    runs = (words[place : place + _SHARED_WORDS] for place in range(len(words) - _SHARED_WORDS + 1))
+    return next((" ".join(run) for run in runs if tuple(run) in known), "")
 
 
 def _of_tools(world: World) -> str:

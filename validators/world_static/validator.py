@@ -14,17 +14,21 @@ from envsynth.runtime.worlds.authority import Connection
 from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.timing import Stopwatch
 from envsynth.validators.world_static.copies import copy_findings
+from envsynth.validators.world_static.forgiving import forgiving_findings
 from envsynth.validators.world_static.inner_order import unordered_inside
 from envsynth.validators.world_static.ordering import lacks_order
 from envsynth.validators.world_static.program import Storage
 from envsynth.validators.world_static.schemas import schema_findings
 from envsynth.validators.world_static.statements import Prepared, Statement, inserted_table, prepare, statements
-from envsynth.validators.world_static.texts import private_findings, text_findings
+from envsynth.validators.world_static.texts import private_findings, text_findings, unseen_findings
 from envsynth.validators.world_static.verifier import verifier_findings
 from envsynth.validators.worlds.opened import Opened, opened
 
 __all__ = ["WorldStatic"]
 
+MAX_IMAGE = 8 * 2**20
+"""Bytes of the state at the start: every reset, fork and grade copies it."""
+_LARGE = "its state takes {size:.1f} MiB, {most:.0f} at most: seed fewer rows, or shorter texts"
 _OVER = (
     "it reads hidden {read}: that an episode goes on would tell it for nothing; have the call that decides it write"
     " the end into a visible column, and read that"
@@ -43,7 +47,7 @@ class WorldStatic:
     """A world task keeps to its authority, hides what it hides, says what it must, and asks for something."""
 
     name = "world_static"
-    version = "4"
+    version = "5"
     order = 10
     environment = "world"
 
@@ -63,12 +67,18 @@ class WorldStatic:
             finding = Finding(rule="world_invalid", message=str(exc))
             return verdict_of(self, VerdictStatus.FAIL, [finding], watch)
         world = open_.world
+        if len(open_.model.image) > MAX_IMAGE:
+            message = _LARGE.format(size=len(open_.model.image) / 2**20, most=MAX_IMAGE / 2**20)
+            finding = Finding(rule="world_too_large", message=message, where="world")
+            return verdict_of(self, VerdictStatus.FAIL, [finding], watch)
         program = _of_program(open_)
         fatal = [
             *program.findings,
             *text_findings(candidate, world),
             *copy_findings(candidate, world),
             *private_findings(candidate, world, open_.content),
+            *unseen_findings(candidate, open_.content),
+            *forgiving_findings(candidate, world),
             *verifier_findings(candidate, open_),
         ]
         evidence = {
