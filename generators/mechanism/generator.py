@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 from math import lcm
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import JsonValue
@@ -16,10 +17,11 @@ from envsynth.generators.mechanism.draw import MAX_DRAWS, Draw, Shown, draw, fin
 from envsynth.generators.mechanism.dress import dressed_sql, instruction, skins_of
 from envsynth.generators.mechanism.players import Played
 from envsynth.generators.mechanism.registry import family
+from envsynth.generators.mechanism.retold import original_of
 from envsynth.generators.mechanism.setter import number_of, setter_version, setting_of
 from envsynth.generators.mechanism.skin_checks import skin_faults
 from envsynth.generators.mechanism.verifier import verifier
-from envsynth.llm import Unrepaired
+from envsynth.llm import Client, Role, Unrepaired
 from envsynth.models import (
     Budget,
     Candidate,
@@ -33,6 +35,7 @@ from envsynth.models import (
     digest_of,
 )  # fmt: skip
 from envsynth.protocols import Context
+from envsynth.rewriting import rewrite, rewriting_version
 from envsynth.runtime.rewards import normalised
 from envsynth.runtime.version import world_digest
 from envsynth.seeds import stream
@@ -54,6 +57,11 @@ class Mechanism:
         """
         read_settings(source)
 
+    def asks(self, lead: Lead, source: Source) -> tuple[Role, ...]:
+        """Roles of models that a lead is developed with: one in a skin that ships and in its own words needs none."""
+        new = number_of(lead.ref.split("-", 2)[2]) is not None
+        return ("author",) if new or read_settings(source).rewrite else ()
+
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
         """`limit` leads: mechanisms in turn over levels and skins, each in every presentation.
 
@@ -62,7 +70,7 @@ class Mechanism:
         """
         settings = read_settings(source)
         found, levels = family(source.location), settings.levels
-        skins, rewrite = wardrobe_of(source, settings, configured=context.model("author") is not None)
+        skins, vague = wardrobe_of(source, settings, configured=context.model("author") is not None)
         limit = source.options.limit or DEFAULT_LIMIT
         index = 0
         for number in count():
@@ -76,7 +84,7 @@ class Mechanism:
                     name=source.location.replace("_", "-"), revision=found.version, strategy=presentation.value,
                     ref=f"l{level}-{number:05d}-{skin}", title=f"{found.title}, level {level}, as {skin}",
                     seed=source.options.seed, index=index,
-                    settings=_settings_digest(found, skin, rewrite[number % len(rewrite)]), group=f"{level}-{number}",
+                    settings=_settings_digest(found, skin, vague[number % len(vague)]), group=f"{level}-{number}",
                 )  # fmt: skip
                 index += 1
 
@@ -96,7 +104,9 @@ class Mechanism:
             return Dropped(lead=lead, reason="reference_refused", detail=str(exc))
         except _Unfair as exc:
             return Dropped(lead=lead, reason=exc.reason, detail=str(exc))
-        return _candidate(solved, worn, lead, context)
+        settings = read_settings(source)
+        level = settings.rewrite[int(lead.ref.split("-", 2)[1]) % len(settings.rewrite)] if settings.rewrite else None
+        return _candidate(solved, worn, _told(solved, lead, level, context), lead, context)
 
     def faults(self) -> Iterator[str]:
         """What is wrong with skins, one line each: `envsynth plugins check`."""
@@ -127,6 +137,14 @@ class _Solved(NamedTuple):
     attacks: Mapping[str, Played]
 
 
+class _Told(NamedTuple):
+    """An instruction, and who put it into words that are not the skin's."""
+
+    text: str
+    author: str = ""
+    metadata: Mapping[str, JsonValue] = MappingProxyType({})
+
+
 class _Unfair(Exception):
     """Nothing that can be graded was drawn."""
 
@@ -146,15 +164,19 @@ def _worn(kind: Family[Any, Any], lead: Lead, context: Context) -> _Worn:
     number = number_of(name)
     if number is None:
         return _Worn(skins_of(kind.name)[name])
+    found = setting_of(kind, number, lead.seed, _author(context, lead.source), context)
+    title = found.skin.title.strip() if found.skin else ""
+    return _Worn(found.dressed(name, kind.name), title, found.model, found.repairs)
+
+
+def _author(context: Context, where: str) -> Client:
     client = context.model("author")
     if client is None:
         raise ConfigError(
-            f"the skin {name} is a model's, and no author model is configured", where=lead.source,
+            "a model is to write, and no author model is configured", where=where,
             next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml",
         )  # fmt: skip
-    found = setting_of(kind, number, lead.seed, client, context)
-    title = found.skin.title.strip() if found.skin else ""
-    return _Worn(found.dressed(name, kind.name), title, found.model, found.repairs)
+    return client
 
 
 def _solved(worn: _Worn, kind: Family[Any, Any], lead: Lead, context: Context) -> _Solved:
@@ -180,17 +202,32 @@ def _solved(worn: _Worn, kind: Family[Any, Any], lead: Lead, context: Context) -
     return _Solved(found, shown, play_attacks(found, shown.world, presentation, stream(seed, "attacks")))
 
 
-def _candidate(solved: _Solved, worn: _Worn, lead: Lead, context: Context) -> Candidate:
-    kind, skin, parameters = solved.draw.family, solved.draw.skin, solved.draw.parameters
+def _told(solved: _Solved, lead: Lead, level: int | None, context: Context) -> _Told:
+    """The instruction, in other words where that is wanted.
+
+    Raises:
+        ModelEndpointError, BudgetSpent: as for `llm.author`.
+    """
+    presentation = Presentation(lead.strategy)
+    facts = solved.draw.family.facts(solved.draw.parameters, presentation)
+    text = instruction(solved.draw.skin, presentation, facts)
+    if level is None:
+        return _Told(text)
+    done = rewrite(_author(context, lead.source), original_of(text, facts, solved.shown.world), level)
+    return _Told(done.text, "" if done.reason else done.model, {"rewrite": done.metadata()})
+
+
+def _candidate(solved: _Solved, worn: _Worn, told: _Told, lead: Lead, context: Context) -> Candidate:
+    kind, parameters = solved.draw.family, solved.draw.parameters
     world, utility, presentation = solved.shown.world, _utility(solved), Presentation(lead.strategy)
     return Candidate(
-        instruction=instruction(skin, presentation, kind.facts(parameters, presentation)),
+        instruction=told.text,
         environment=WorldRef(world=context.blobs.put(world.to_json().encode()), tells=_TELLS[presentation]),
         verifier=verifier(world, utility),
         panel=_panel(solved, utility.document()),
         budget=Budget(turns=kind.turns(parameters, presentation)),
-        provenance=Provenance(lead=lead, author=worn.author),
-        metadata={**_metadata(solved, lead, presentation), **_authored(worn)},
+        provenance=Provenance(lead=lead, author=told.author or worn.author),
+        metadata={**_metadata(solved, lead, presentation), **_authored(worn), **told.metadata},
     )
 
 
@@ -236,13 +273,15 @@ def _metadata(solved: _Solved, lead: Lead, presentation: Presentation) -> dict[s
     }
 
 
-def _settings_digest(kind: Family[Any, Any], skin: str, rewrite: int | None) -> str:
+def _settings_digest(kind: Family[Any, Any], skin: str, rewrite_to: int | None) -> str:
     """Digest of what a lead is made from, as far as it is known when it is planned."""
     shipped = skins_of(kind.name).get(skin)
-    if shipped is not None and rewrite is None:
+    if shipped is not None and rewrite_to is None:
         return _skin_digest(kind, shipped)
     documents = [_skin_document(one) for one in ([shipped] if shipped else skins_of(kind.name).values())]
-    return digest_of([kind.version, setter_version() if shipped is None else "", rewrite, documents])
+    setter = setter_version() if shipped is None else ""
+    again = "" if rewrite_to is None else f"{rewrite_to} {rewriting_version()}"
+    return digest_of([kind.version, setter, again, documents])
 
 
 def _skin_digest(kind: Family[Any, Any], skin: Skin) -> str:

@@ -42,7 +42,7 @@ def said(answer: str, *left_out: str) -> Answer:
 
 
 def is_reading(received: Any) -> bool:
-    return received.messages[1]["content"].startswith("Two texts ask somebody")
+    return str(received.messages[1]["content"]).startswith("Two texts ask somebody")
 
 
 def script(*answers: Answer, reading: Callable[[Any], Answer] = lambda _: NOTHING) -> Callable[[Any], Answer]:

@@ -117,7 +117,9 @@ def test_the_second_skin_is_told_what_the_first_has(source_of: Any, tmp_path: Pa
     # The second lead alone has the first skin written too, or finds it.
     with ScriptedModel(setter) as model, lent(tmp_path / "other", model) as context:
         last = leads(source, context)[1]
-        assert Mechanism().develop(last, source, context).metadata["title"] == "salt works"
+        found = Mechanism().develop(last, source, context)
+        assert isinstance(found, Candidate)
+        assert found.metadata["title"] == "salt works"
         assert len(model.requests) == 2
 
 
@@ -215,8 +217,8 @@ def test_labels_are_enough_different_and_favoured_by_no_text() -> None:
     assert rules(changed("bandit"), "bandit") == set()
     assert rules(changed("bandit", labels=good["labels"][:3]), "bandit") == {"skin_too_few_labels"}
     assert rules(changed("bandit", labels=["Mill meadow"] * 6), "bandit") == {"skin_same_label"}
-    told = {"tools": {"pull": "Launches, as from Larkfield where it goes up."}}
-    assert rules(changed("bandit", **told), "bandit") == {"skin_favours_one"}
+    told = {"pull": "Launches, as from Larkfield where it goes up."}
+    assert rules(changed("bandit", tools=told), "bandit") == {"skin_favours_one"}
 
 
 def test_a_word_in_which_every_skin_says_the_same_rule_must_say_it_too() -> None:
@@ -253,7 +255,7 @@ def test_a_skin_that_renames_a_word_of_sql_is_seen_to_change_the_game() -> None:
 def test_leads_say_what_they_wear(source_of: Any, tmp_path: Path) -> None:
     def skins(context: Any, **extra: str) -> list[str]:
         source = source_of("bandit", limit=40, presentations="hidden", **extra)
-        return list(dict.fromkeys(lead.ref.split("-", 2)[2] for lead in Mechanism().plan(source, context)))
+        return list(dict.fromkeys(lead.ref.split("-", 2)[2] for lead in leads(source, context)))
 
     shipped = list(skins_of("bandit"))
     with ScriptedModel([]) as model, lent(tmp_path, model) as context:
