@@ -24,8 +24,11 @@ HEARD: Mapping[str, tuple[str, ...]] = {
 }
 """Validators that must have been asked, and may say that a candidate gives them nothing to measure."""
 
-CALIBRATING = ("solvability",)
-"""Validators whose PASS lifts a verified task to `calibrated`."""
+CALIBRATING: Mapping[str, tuple[str, ...]] = {
+    "workspace": ("solvability",),
+    "world": ("world_solvability",),
+}
+"""Validators whose PASS lifts a verified task to `calibrated`, by kind of environment."""
 
 
 def admit(
@@ -62,7 +65,7 @@ def admit(
         controls=next((verdict.controls for verdict in verdicts if verdict.controls), ()),
         strength=reduce(or_, measured, Strength()),
         panel=_labelled([*panel, *(line for verdict in verdicts for line in verdict.panel)]),
-        tier=Tier.CALIBRATED if passed.issuperset(CALIBRATING) else Tier.VERIFIED,
+        tier=Tier.CALIBRATED if passed.issuperset(CALIBRATING[kind]) else Tier.VERIFIED,
         verdicts=tuple(
             VerdictSummary(validator=verdict.validator, version=verdict.version, status=verdict.status.value)
             for verdict in verdicts

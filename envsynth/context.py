@@ -11,7 +11,7 @@ from envsynth import plugins
 from envsynth.cache import Cache
 from envsynth.errors import GeneratorError
 from envsynth.llm import Client, Ledger, LlmSettings, Role, open_client
-from envsynth.models import Candidate, Cost, Source, TestRun, Tree, Verdict, Workspace, digest_of
+from envsynth.models import Attempt, Candidate, Cost, Source, TestRun, Tree, Verdict, Workspace, digest_of
 from envsynth.parallel import in_order
 from envsynth.protocols import Language
 from envsynth.runtime.contract import Backend
@@ -42,6 +42,8 @@ class BuildContext:
         self.threads = 1
         """How many pieces of a lead's work are done at once."""
         self.notes: list[str] = []
+        self.attempts: list[Attempt] = []
+        """Made on the lead that is worked on."""
         self.disk_bytes = 0
         self.judging: Callable[[Candidate, Source], Sequence[Verdict]] | None = None
         """Climbs the ladder; set by whoever has one."""
@@ -163,6 +165,10 @@ class BuildContext:
         """Count the disk that new work took; its seconds are measured around the whole lead."""
         if not cost.cached:
             self.disk_bytes += cost.disk_bytes
+
+    def attempted(self, attempt: Attempt) -> None:
+        """Keep an attempt for the catalog, which gets it with the lead's outcome."""
+        self.attempts.append(attempt)
 
     def note(self, message: str) -> None:
         """Keep one line for the user; the pipeline shows each line once."""

@@ -196,6 +196,7 @@ class _Build:
             worked = Worked.from_json(result)
         self.recalled.update(worked.cached_answers)
         catalog.record(number, [worked.outcome], self.context.blobs)
+        catalog.record_attempts(worked.attempts)
         self.teller.notes(worked.notes, unit.source.uri)
         self.teller.settled(worked.outcome, unit.source.uri, worked.trouble_kind)
 

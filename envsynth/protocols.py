@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from envsynth.models import (
+    Attempt,
     Candidate,
     Control,
     Cost,
@@ -120,6 +121,9 @@ class Context(Protocol):
 
     def spent(self, cost: Cost) -> None:
         """Tell what a shared piece of work took, such as an environment's disk; counted for the lead that caused it."""
+
+    def attempted(self, attempt: Attempt) -> None:
+        """Keep an attempt that was made on a candidate, for the catalog."""
 
     def note(self, message: str) -> None:
         """Tell the user one line that is not an error."""

@@ -276,6 +276,7 @@ class _Revalidation:
         self.recalled.update(worked.cached_answers)
         if self.build is not None:
             self.catalog.record(self.build, [outcome], self.context.blobs, judged_again=True)
+            self.catalog.record_attempts(worked.attempts)
         self.after[outcome.lead.key] = _Word.of(outcome)
         self.teller.notes(worked.notes, unit.source.uri)
         self.teller.settled(outcome, unit.source.uri, worked.trouble_kind)

@@ -26,6 +26,7 @@ from envsynth.errors import (
 )
 from envsynth.llm import ROLES, LlmSettings, Role
 from envsynth.models import (
+    Attempt,
     Candidate,
     Cost,
     Dropped,
@@ -104,6 +105,8 @@ class Worked(Model):
     notes: tuple[str, ...] = ()
     cached_answers: dict[str, int] = Field(default_factory=dict)
     """Answers of models that came from the cache, by role."""
+    attempts: tuple[Attempt, ...] = ()
+    """Attempts that validators had made on the candidate."""
 
 
 @cache
@@ -222,6 +225,7 @@ def measured_work(
     context = _context(unit.cache, unit.sandbox, unit.offline, unit.llm, unit.ledger)
     context.threads = unit.threads
     context.notes.clear()
+    context.attempts.clear()
     context.disk_bytes = 0
     recalled = context.cached_answers
     watch = Stopwatch()
@@ -235,7 +239,7 @@ def measured_work(
     cost = owed.cost + watch.cost() + Cost(disk_bytes=context.disk_bytes)
     outcome = outcome.model_copy(update={"cost": cost})
     return Worked(
-        outcome=outcome, trouble_kind=trouble_kind, notes=tuple(context.notes),
+        outcome=outcome, trouble_kind=trouble_kind, notes=tuple(context.notes), attempts=tuple(context.attempts),
         cached_answers={role: count - recalled.get(role, 0) for role, count in context.cached_answers.items()},
     ).to_json()  # fmt: skip
 

@@ -105,6 +105,8 @@ class Catalog(CatalogReader):
         Raises:
             CatalogError: none of these attempts was kept.
         """
+        if not attempts:
+            return
         latest = {attempt.key: attempt for attempt in attempts}
         with transaction(self._connection, self.path, "the attempts cannot be written"):
             standing = self.attempted(list(latest))

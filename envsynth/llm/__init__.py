@@ -6,7 +6,16 @@ from envsynth.llm.ledger import Ledger, Spend, ledger_path
 from envsynth.llm.messages import Message, Reply, Tool, ToolCall, Usage, assistant, system, tool_result, user
 from envsynth.llm.prompting import Prompt, load_prompt, quoted
 from envsynth.llm.resolve import load_llm
-from envsynth.llm.settings import ROLES, JudgeSettings, LlmSettings, Prices, Role, RoleSettings, Sampling
+from envsynth.llm.settings import (
+    ROLES,
+    JudgeSettings,
+    LlmSettings,
+    Prices,
+    Role,
+    RoleSettings,
+    Sampling,
+    SolverSettings,
+)
 
 __all__ = [
     "REPAIRS",
@@ -24,6 +33,7 @@ __all__ = [
     "Role",
     "RoleSettings",
     "Sampling",
+    "SolverSettings",
     "Spend",
     "Structured",
     "Tally",

@@ -12,7 +12,17 @@ from pydantic import Field, field_validator
 
 from envsynth.models.base import Model, digest_of
 
-__all__ = ["DEFAULT_ENDPOINT", "ROLES", "JudgeSettings", "LlmSettings", "Prices", "Role", "RoleSettings", "Sampling"]
+__all__ = [
+    "DEFAULT_ENDPOINT",
+    "ROLES",
+    "JudgeSettings",
+    "LlmSettings",
+    "Prices",
+    "Role",
+    "RoleSettings",
+    "Sampling",
+    "SolverSettings",
+]
 
 Role = Literal["author", "judge", "solver", "user"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -144,21 +154,44 @@ class JudgeSettings(RoleSettings):
         return (self.agreement, self.repeats, self.runs, self.overrides)
 
 
+class SolverSettings(RoleSettings):
+    """The model that attempts tasks, and what builds make of its attempts."""
+
+    attempts: int = Field(default=8, ge=2, le=1000)
+    """Attempts at each candidate, and as many with its hint where it has one."""
+    group: int = Field(default=8, ge=2, le=1000)
+    """Size of the groups of attempts that a trainer compares."""
+    mixed: float = Field(default=0.05, ge=0, le=1)
+    """Least chance that such a group is mixed; a task with a smaller one teaches this model next to nothing."""
+    must_solve: bool = False
+    """Whether a candidate that it never solves is rejected; else it stays as it was verified, for a stronger model."""
+    attempt_tokens: int | None = Field(default=None, ge=1)
+    """Most tokens that it may write in one attempt; None: no limit but the task's calls."""
+    attempt_seconds: float | None = Field(default=None, gt=0)
+    """Most wall seconds of one attempt."""
+
+    @property
+    def demands(self) -> tuple[float, ...]:
+        """What decides how its attempts count."""
+        limits = (self.attempt_tokens or 0, self.attempt_seconds or 0)
+        return (self.attempts, self.group, self.mixed, self.must_solve, *limits)
+
+
 class LlmSettings(Model):
     """The `[llm]` table of a configuration: a role that is None has no model."""
 
     author: RoleSettings | None = None
     judge: JudgeSettings | None = None
-    solver: RoleSettings | None = None
+    solver: SolverSettings | None = None
     user: RoleSettings | None = None
     budget: float | None = Field(default=None, ge=0)
     """Most US dollars that the ledger beside the catalog may come to, over all builds; None: no limit."""
 
-    @field_validator("judge", mode="before")
+    @field_validator("judge", "solver", mode="before")
     @classmethod
-    def _with_usual_demands(cls, judge: object) -> object:
-        # One model may play several roles: what it is as another of them is all that it is as a judge.
-        return judge.model_dump() if type(judge) is RoleSettings else judge
+    def _with_usual_demands(cls, role: object) -> object:
+        # One model may play several roles: what it is as another of them is all that it is as a judge or a solver.
+        return role.model_dump() if type(role) is RoleSettings else role
 
     def role(self, name: Role) -> RoleSettings | None:
         """The settings of a role."""
