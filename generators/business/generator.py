@@ -47,7 +47,7 @@ class Business:
     """Companies with services, policies and tasks, from blueprints and industries, or written by a model."""
 
     name = "business"
-    version = "3"
+    version = "4"
     environment = "world"
     models: ClassVar[tuple[str, ...]] = ("author",)
 

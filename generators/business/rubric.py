@@ -81,7 +81,11 @@ def _fields(scene: Scene, plan: Plan, conversation: Conversation | None) -> dict
     page = scene.rename("page")
     return {
         "targets": _values(_target(scene, call, _keys(part)) for part in plan.parts for call in part.writes),
-        "pages": _values((_page(scene, part), part.writes[0].tool) for part in plan.parts if part.goal.policy),
+        "pages": _values(
+            (_page(scene, part), *_target(scene, part.writes[0], _keys(part)))
+            for part in plan.parts
+            if part.goal.policy
+        ),
         "verified": _values((part.writes[-1].tool, look.tool) for part in plan.parts for look in part.verify),
         "order": _values(pair for part in plan.parts for pair in _pairs(scene, part)),
         "near": _values(_near(scene, plan)),
