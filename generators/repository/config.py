@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -34,6 +35,9 @@ class Settings(Model):
     """Seconds a host may take to answer its first question."""
     test_timeout: float | None = Field(default=None, gt=0)
     """Seconds for one run of the whole suite; None: the language's default."""
+    recipe: Path | None = None
+    """JSON file with the recipe of the environment, as a repair by a model keeps it; None: the project's own
+    requirements, and repair where they do not do."""
     author: Literal["model", "deterministic"] | None = None
     """Who writes instructions; None: the author role's model where there is one."""
     vagueness: tuple[Level, ...] = Field(default=(1,), min_length=1)
@@ -49,6 +53,13 @@ class Settings(Model):
                     raise ValueError("must be relative paths inside the repository, separated by commas")
         return paths
 
+    @field_validator("recipe")
+    @classmethod
+    def _is_there(cls, recipe: Path | None) -> Path | None:
+        if recipe is not None and not recipe.is_file():
+            raise ValueError("there is no such file; name it from the working folder, or from the root")
+        return recipe
+
     @field_validator("vagueness", mode="before")
     @classmethod
     def _levels(cls, value: object) -> object:
@@ -59,7 +70,8 @@ class Settings(Model):
 
     def work_digest(self, *versions: str) -> str:
         """Digest of what changes the outcome of one lead; how many leads there are is not part of it."""
-        return digest_of([self.model_dump(mode="json", include={"tests", "test_timeout"}), *versions])
+        recipe = [] if self.recipe is None else [self.recipe.read_text("utf-8", "replace")]
+        return digest_of([self.model_dump(mode="json", include={"tests", "test_timeout"}), *versions, *recipe])
 
 
 def read_settings(source: Source) -> Settings:

@@ -10,8 +10,9 @@ from envsynth.errors import SandboxError, SourceError, boundary
 from envsynth.languages.python.controls import controls
 from envsynth.languages.python.layout import collection_targets, files_with_tests
 from envsynth.languages.python.mutants import mutants
-from envsynth.languages.python.prepare import Builder, Solution, command_for
+from envsynth.languages.python.prepare import Builder, Solution, Unsolved, command_for, unsolved
 from envsynth.languages.python.project import Project
+from envsynth.languages.python.repair import Repair, asked_for
 from envsynth.languages.python.rewrites import rewrites
 from envsynth.languages.python.roles import RULES
 from envsynth.models import (
@@ -58,18 +59,26 @@ class Python:
     def prepare(self, tree: Tree, *, newest: str, version_hint: str, source: Source, context: Context) -> Prepared:
         """Find or build the environment of a project as of a date.
 
+        The source's option `recipe=FILE` names the recipe. Without it the project's own requirements are tried; where
+        none of them will do, the recipe of an earlier repair, or those that the author's model proposes.
+
         Raises:
+            ConfigError: the recipe that was asked for cannot be used.
             NoInterpreter: no installed interpreter fits.
             SourceError: under no recipe a test can be collected.
+            ModelError: the author's endpoint failed, or its budget is spent.
             SandboxError: the registry cannot be reached, the disk is full, or the sandbox failed.
         """
         began = time.perf_counter()
         project = Project(tree, context.blobs.get)
         builder = Builder(project, newest, version_hint, source, context)
+        repair = Repair(builder, project, newest, source, context)
         made = False
 
         def make() -> str:
             nonlocal made
+            if repair.kept():
+                raise unsolved(source.uri, "its own recipes failed before")
             made = True
             return builder.solve_to_json()
 
@@ -79,7 +88,12 @@ class Python:
                 next_step="leave the source out",
             )  # fmt: skip
         with boundary(SandboxError, "the environment could not be prepared", where=source.uri):
-            solution = Solution.from_json(context.remember("python-solution", builder.key(), make), source.uri)
+            solution = asked_for(builder, source, context)
+            if solution is None:
+                try:
+                    solution = Solution.from_json(context.remember("python-solution", builder.key(), make), source.uri)
+                except Unsolved as exc:
+                    solution = repair.solve(exc)
             environment = self.environment(solution.recipe, context)
             generated = Tree(entries=tuple(one for one in solution.generated.entries if not project.has(one.path)))
             whole = Project(tree.overlay(generated), context.blobs.get)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +24,13 @@ from envsynth.languages.python.project import Project
 from envsynth.languages.python.requirement_files import ToxEnvironment
 from envsynth.languages.python.sdist import FromSource
 from envsynth.languages.python.uv import Unresolvable, resolve
+from envsynth.languages.python.wanted import WantedRecipe
 from envsynth.languages.python.wheel import Wheel, build_wheel, generated_files, site_tree
-from envsynth.models import Recipe, Source, TestCommand, Tree, digest_of
+from envsynth.models import Finding, Recipe, Source, TestCommand, Tree, digest_of
 from envsynth.protocols import Context
-from envsynth.runtime.interpreters import Interpreter
+from envsynth.runtime.interpreters import Interpreter, installed_interpreters
 from envsynth.runtime.recipe import ensure_environment
-from envsynth.runtime.testrun import TestReport, run_tests
+from envsynth.runtime.testrun import TestReport, TestResult, run_tests
 
 LADDER_VERSION = "1"
 """Part of the cache key: raise it when the ladder would come to another result."""
@@ -37,6 +38,10 @@ LADDER_VERSION = "1"
 COLLECT_SECONDS = 120.0
 INTERPRETERS = 2
 """How many of the fitting interpreters are tried."""
+_REASON = 300
+_TOLD = 1500
+"""Characters of what a tool says about a recipe that was asked for."""
+_SHOWN = 8
 
 
 class Rung(NamedTuple):
@@ -54,24 +59,45 @@ class Solution(NamedTuple):
     names: tuple[str, ...]
     """Top-level import names of the built project; empty where it was not built."""
     generated: Tree
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables that the tests need, besides those that the project itself names."""
 
     def to_json(self) -> str:
         """JSON text for the cache."""
         document = {"recipe": self.recipe.document(), "names": self.names, "generated": self.generated.document()}
-        return json.dumps(document)
+        return json.dumps(document | ({"variables": self.variables} if self.variables else {}))
 
     @classmethod
     def from_json(cls, text: str, source: str) -> Solution:
         """What `Builder.solve_to_json` wrote.
 
         Raises:
-            SourceError: that there is none.
+            Unsolved: that there is none.
         """
         document = json.loads(text)
         if "failed" in document:
-            raise unsolved(source, document["failed"])
+            raise unsolved(source, document["failed"], document.get("log", ()))
         recipe, generated = Recipe.model_validate(document["recipe"]), Tree.model_validate(document["generated"])
-        return cls(recipe, tuple(document["names"]), generated)
+        variables = tuple((name, value) for name, value in document.get("variables", ()))
+        return cls(recipe, tuple(document["names"]), generated, variables)
+
+
+class Unsolved(SourceError):
+    """Under no recipe the tests of a project can be collected."""
+
+    log: tuple[str, ...] = ()
+    """What became of each recipe, in order."""
+
+
+class Attempt(NamedTuple):
+    """What became of a recipe that was asked for."""
+
+    solution: Solution | None
+    """None: nothing could be installed."""
+    collected: int
+    """How many tests were found."""
+    findings: tuple[Finding, ...]
+    """What went wrong; empty: every test could be collected."""
 
 
 class Builder:
@@ -88,7 +114,7 @@ class Builder:
     def __init__(self, project: Project, newest: str, version_hint: str, source: Source, context: Context) -> None:
         self._project, self._newest, self._hint = project, newest, version_hint
         self._source, self._context = source, context
-        self._reason = ""
+        self._log: list[str] = []
         self._best: tuple[int, Solution] | None = None
         self._judged = False
 
@@ -112,28 +138,28 @@ class Builder:
         """The solution for the cache, or why there can be none for any commit with this key.
 
         Raises:
-            SourceError: something was installed, but this tree's tests could not be collected; another tree's may be.
+            Unsolved: something was installed, but this tree's tests could not be collected; another tree's may be.
             SandboxError: as `solve`.
         """
         try:
             return self.solve().to_json()
-        except SourceError as exc:
+        except Unsolved as exc:
             if self._judged:
                 raise
-            return json.dumps({"failed": exc.cause})
+            return json.dumps({"failed": exc.cause, "log": exc.log})
 
     def solve(self) -> Solution:
         """The first recipe under which everything is collected, else the one under which most is.
 
         Raises:
-            SourceError: under no recipe a test can be collected.
+            Unsolved: under no recipe a test can be collected.
             SandboxError: the registry, the disk or the sandbox failed.
         """
         for interpreter in self._interpreters()[:INTERPRETERS]:
             if self._climb(interpreter) and self._best is not None:
                 break
         if self._best is None:
-            raise unsolved(self._source.uri, self._reason or "no recipe could be installed")
+            raise unsolved(self._source.uri, self._log[-1] if self._log else "no recipe could be installed", self._log)
         return self._best[1]
 
     def _climb(self, interpreter: Interpreter) -> bool:
@@ -157,7 +183,7 @@ class Builder:
         try:
             pins, site = self._resolve(rung, interpreter)
         except Unresolvable as exc:
-            self._reason = f"{rung.what}: {' '.join(str(exc).split())[:300]}"
+            self._log.append(f"{rung.what}: {' '.join(str(exc).split())[:_REASON]}")
             return None
         return self._solution(interpreter, rung, pins, site, wheel)
 
@@ -179,14 +205,16 @@ class Builder:
                 seen.add(requirements)
                 yield Rung(what, requirements, self._bucket)
 
-    def _resolve(self, rung: Rung, interpreter: Interpreter) -> tuple[tuple[str, ...], dict[str, bytes]]:
+    def _resolve(
+        self, rung: Rung, interpreter: Interpreter, *, wheels_only: bool = False
+    ) -> tuple[tuple[str, ...], dict[str, bytes]]:
         """Pins and files of the library folder, from wheels alone where that is possible."""
         if not rung.requirements:
             return (), {}
         try:
             return resolve(rung.requirements, interpreter.path, rung.newest), {}
         except Unresolvable as exc:
-            if "wheel" not in str(exc).lower() and "building" not in str(exc).lower():
+            if wheels_only or ("wheel" not in str(exc).lower() and "building" not in str(exc).lower()):
                 raise
         return FromSource(interpreter, rung.newest, self._source, self._context).resolve(rung.requirements)
 
@@ -209,20 +237,59 @@ class Builder:
 
     def _judge(self, solution: Solution, rung: Rung) -> bool:
         """Collect the tests; keep the solution when it is the best so far. True when nothing was left uncollected."""
-        environment = ensure_environment(
-            solution.recipe.document(), self._context.blobs.get, self._context.cache_dir, note=self._context.note
-        )
         self._judged = True
-        report = self._collect(solution, environment)
-        found = sum(result.status == "absent" for result in report.results)
-        errors = [result for result in report.results if result.status == "error"]
+        report = self._collect(solution, self._environment(solution))
+        found, errors = _collected(report)
         if not found:
             said = errors[0].message if errors else report.trouble or report.output_tail
-            self._reason = f"{rung.what}: {' '.join(said.split())[-300:] or 'nothing was collected'}"
+            self._log.append(f"{rung.what}: {' '.join(said.split())[-_REASON:] or 'nothing was collected'}")
             return False
         if self._best is None or found > self._best[0]:
             self._best = (found, solution)
         return not errors
+
+    def attempt(self, wanted: WantedRecipe, *, wheels_only: bool = False) -> Attempt:
+        """Try a recipe that was asked for, whatever the project itself says it needs.
+
+        Args:
+            wanted: the recipe; its parts are fit.
+            wheels_only: whether nothing may be built from source to meet its requirements.
+
+        Raises:
+            SandboxError: the registry, the disk or the sandbox failed.
+        """
+        interpreter = next(one for one in installed_interpreters() if one.version == wanted.python)
+        wheel = None
+        if wanted.build:
+            wheel = build_wheel(
+                self._project, interpreter, newest=self._bucket, version=self._hint, source=self._source,
+                context=self._context,
+            )  # fmt: skip
+        runner = () if choose_runner(self._project) == "unittest" else ("pytest",)
+        newest = f"{wanted.newest}T23:59:59Z" if wanted.newest else self._newest
+        rung = Rung("a recipe that was asked for", _with_runner(wanted.requirements, runner), newest)
+        try:
+            pins, site = self._resolve(rung, interpreter, wheels_only=wheels_only)
+        except Unresolvable as exc:
+            message = " ".join(str(exc).split())[:_TOLD]
+            return Attempt(None, 0, (Finding(rule="requirements_not_met", message=message),))
+        solution = self._solution(interpreter, rung, pins, site, wheel)
+        solution = solution._replace(variables=tuple(sorted(wanted.variables.items())))
+        report = self._collect(solution, self._environment(solution))
+        found, errors = _collected(report)
+        findings = [
+            Finding(rule="tests_not_collected", where=error.id, message=error.message[-_TOLD:] or "no reason given")
+            for error in errors[:_SHOWN]
+        ]  # fmt: skip
+        if not found and not findings:
+            said = " ".join((report.trouble or report.output_tail).split())[-_TOLD:]
+            findings.append(Finding(rule="nothing_collected", message=said or "nothing was collected"))
+        return Attempt(solution, found, tuple(findings))
+
+    def _environment(self, solution: Solution) -> Path:
+        return ensure_environment(
+            solution.recipe.document(), self._context.blobs.get, self._context.cache_dir, note=self._context.note
+        )
 
     def _collect(self, solution: Solution, environment: Path) -> TestReport:
         tree = self._project.tree.overlay(solution.generated)
@@ -236,12 +303,20 @@ class Builder:
         )
 
 
-def unsolved(where: str, cause: str) -> SourceError:
+def unsolved(where: str, cause: str, log: Iterable[str] = ()) -> Unsolved:
     """The error for a project whose tests cannot be made to run."""
-    return SourceError(
+    error = Unsolved(
         "no test of this project can be collected", where=where, cause=cause,
         next_step="leave the source out, or name an older revision with @REV",
     )  # fmt: skip
+    error.log = tuple(log)
+    return error
+
+
+def _collected(report: TestReport) -> tuple[int, list[TestResult]]:
+    """How many tests were found, and what could not be collected."""
+    errors = [result for result in report.results if result.status == "error"]
+    return sum(result.status == "absent" for result in report.results), errors
 
 
 def command_for(project: Project, solution: Solution, environment: Path) -> TestCommand:
@@ -253,7 +328,9 @@ def command_for(project: Project, solution: Solution, environment: Path) -> Test
         roots=roots,
         modules=own_modules(project, roots, environment),
         variables=tuple(
-            (name, value) for name, value in ToxEnvironment(project).variables if not name.startswith(("PYTHON", "COV"))
+            (name, value)
+            for name, value in {**dict(ToxEnvironment(project).variables), **dict(solution.variables)}.items()
+            if not name.startswith(("PYTHON", "COV"))
         ),
     )
 
