@@ -7,10 +7,11 @@ from typing import NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
+from envsynth.errors import GeneratorError, ModelMalformed, boundary
 from envsynth.generators.business.authored.artefacts import Checks, Hint, Instruction, Plan, Rubric
 from envsynth.generators.business.authored.bench import Bench
 from envsynth.generators.business.authored.draft import Draft
-from envsynth.generators.business.authored.faults import Fault, Overdrawn, of_one
+from envsynth.generators.business.authored.faults import Fault, Overdrawn, fault, of_one
 from envsynth.generators.business.authored.stages import STAGES, Assignment, messages_of, prompts_version, text_of
 from envsynth.llm import REPAIRS, Client, Message, assistant, told, user
 from envsynth.models import Finding, Model
@@ -78,10 +79,18 @@ class Desk:
             stage = STAGES[kind]
             if not draft.has(kind):
                 draft = draft.put(self._written(kind, messages_of(stage, draft, self._assignment), ()))
-            faults = list(stage.examine(draft, self._bench))
+            faults = self._examined(kind, draft)
             if faults:
                 return draft, faults
         return draft, []
+
+    def _examined(self, kind: Kind, draft: Draft) -> list[Fault]:
+        """What is found in an artefact; one on which an examination breaks is no better than one that fails it."""
+        try:
+            with boundary(GeneratorError, "the artefact cannot be examined", where=kind.__name__):
+                return list(STAGES[kind].examine(draft, self._bench))
+        except GeneratorError as exc:
+            return [fault(kind, "not_examinable", exc.cause or exc.what)]
 
     def _repair(self, draft: Draft, faults: Sequence[Fault]) -> Draft:
         kind, findings = of_one(faults)
@@ -105,6 +114,8 @@ class Desk:
             repairs=1 if len(self.repaired) < REPAIRS else 0,
         )  # fmt: skip
         self.repaired += [Repaired(kind.__name__, (_MALFORMED,))] * (len(answer.replies) - 1)
+        with boundary(ModelMalformed, f"the answer is no {kind.__name__}", where=self._client.settings.model):
+            text_of(answer.value).encode()  # numbers without an end and halves of characters are in no document
         return answer.value
 
     def _draw(self, kind: Kind, last: tuple[Message, ...]) -> int:

@@ -19,6 +19,8 @@ from envsynth.runtime.worlds.states import Row, TableDiff
 __all__ = ["Unfounded", "signature", "unfounded"]
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?")
+SHORTEST = 3
+"""Characters of a part of a name that somebody must have told."""
 _FREE = (ColumnRole.SEMANTIC, ColumnRole.EXEMPT)
 
 Changes = Mapping[str, TableDiff]
@@ -59,8 +61,8 @@ def _text(row: Row, left_out: set[str]) -> str:
 def unfounded(world: World, told: str, played: Played, changes: Changes) -> Iterator[Unfounded]:
     """Values of calls that neither the instruction told nor an earlier answer showed.
 
-    Texts that name a row or end in a compared column must be found as they are; so must whole numbers that name a row.
-    Amounts and days may be worked out.
+    Texts that name a row, or a part of such a name, must be found as they are, and so must texts that end in a compared
+    column and whole numbers that name a row. Amounts and days may be worked out.
 
     Args:
         world: in which it was played.
@@ -76,11 +78,17 @@ def unfounded(world: World, told: str, played: Played, changes: Changes) -> Iter
             value = call.arguments.get(parameter.name)
             if value is None or parameter.enum or _is_found(value, seen):
                 continue
-            text = isinstance(value, str) and value in names | written and not _DAY.fullmatch(value)
+            text = isinstance(value, str) and not _DAY.fullmatch(value) and (value in written or _is_part(value, names))
             number = type(value) is int and value in numbers.get(parameter.name, ())
             if text or number:
                 yield Unfounded(call.tool, parameter.name, value)
         seen += json.dumps(answer.result, ensure_ascii=False).casefold()
+
+
+def _is_part(value: str, names: set[str]) -> bool:
+    """Whether a text is a name, or long enough a part of one to be looked up by."""
+    part = value.casefold()
+    return value in names or (len(part) >= SHORTEST and any(part in name.casefold() for name in names))
 
 
 def _is_found(value: JsonValue, seen: str) -> bool:
@@ -93,12 +101,12 @@ def _parameters(world: World, call: ToolCall) -> Sequence[Parameter]:
     return next((tool.parameters for tool in world.tools if tool.name == call.tool), ())
 
 
-def _names(world: World) -> tuple[set[JsonValue], dict[str, set[JsonValue]]]:
+def _names(world: World) -> tuple[set[str], dict[str, set[JsonValue]]]:
     """Texts that compared columns hold at the start, and whole numbers that name rows, by what a parameter calls them.
 
     A parameter names a row where it is called like the key, like a column that refers to it, or like the table.
     """
-    texts: set[JsonValue] = set()
+    texts: set[str] = set()
     numbers: dict[str, set[JsonValue]] = {}
     for table in world.tables:
         rows = world.rows.get(table.name, ())

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from envsynth.errors import SandboxError
+from envsynth.errors import SandboxError, boundary
 from envsynth.generators.business.authored.artefacts import Brief, Checks, Hint, Instruction, Plan, Rubric, Tools
 from envsynth.generators.business.authored.bench import Bench
 from envsynth.generators.business.authored.draft import Draft, world_of
@@ -33,6 +33,8 @@ __all__ = [
 
 LEAST_CRITERIA = 2
 """That tell trajectories apart."""
+LEAST_ACTING = 2
+"""Wrong trajectories that end in another state than where nothing is done."""
 LEAST_TELLING = 60
 """Characters of an instruction."""
 _ACTS = (ToolKind.WRITE, ToolKind.CLOCK, ToolKind.SUBMIT)
@@ -100,9 +102,14 @@ def examine_plan(draft: Draft, bench: Bench) -> Iterator[Fault]:
         return
     yield from _of_rules(world, stage, reference)
     end = signature(world, reference.played, stage.changes(reference.played))
-    yield from _of_acts(world, plan, reference, stage)
+    if not stage.changes(reference.played) and not reference.played.ending.answer:
+        yield fault(Plan, "reference_does_nothing", "it changes nothing and hands nothing in", "reference")
+    ends = {one.label: signature(world, one.played, stage.changes(one.played)) for one in others}
+    if sum(ends[one.label] != ends["idle"] for one in others if not one.right) < LEAST_ACTING:
+        message = f"fewer than {LEAST_ACTING} wrong trajectories change anything: have tools accept what they do"
+        yield fault(Plan, "mistakes_too_tame", message, "wrong")
     for one in others:
-        yield from _of_other(one, signature(world, one.played, stage.changes(one.played)), end, world, stage)
+        yield from _of_other(one, ends[one.label], end, world, stage)
     told = "\n".join((plan.person, plan.wants, *plan.knows))
     for missing in unfounded(world, told, reference.played, stage.changes(reference.played)):
         message = (
@@ -121,15 +128,6 @@ def _of_rules(world: World, stage: Stage, reference: Tried) -> Iterator[Fault]:
             " no way keeps all of them, want something else"
         )
         yield fault(Plan, "plan_breaks_rule", message, "reference")
-
-
-def _of_acts(world: World, plan: Plan, reference: Tried, stage: Stage) -> Iterator[Fault]:
-    kinds = {tool.name: tool.kind for tool in world.tools}
-    if not stage.changes(reference.played) and not reference.played.ending.answer:
-        yield fault(Plan, "reference_does_nothing", "it changes nothing and hands nothing in", "reference")
-    acting = [one for one in plan.wrong if any(kinds.get(call.tool) in _ACTS for call in one.calls)]
-    if len(acting) < min(2, len(plan.wrong)):
-        yield fault(Plan, "mistakes_too_tame", "fewer than two wrong trajectories act at all", "wrong")
 
 
 def _of_other(one: Tried, end: str, right: str, world: World, stage: Stage) -> Iterator[Fault]:
@@ -196,7 +194,8 @@ def examine_checks(draft: Draft, bench: Bench) -> Iterator[Fault]:
         return
     stage, verifier = bench.stage(world), verifier_of(draft)
     try:
-        grades = [(one, stage.grade(one.played, verifier)) for one in tried(draft, stage)]
+        with boundary(SandboxError, "the checks cannot be evaluated"):
+            grades = [(one, stage.grade(one.played, verifier)) for one in tried(draft, stage)]
     except SandboxError as exc:
         yield fault(Checks, "check_sql_invalid", exc.cause or exc.what, _place(exc.where or ""))
         return
@@ -302,6 +301,6 @@ def examine_hint(draft: Draft, bench: Bench) -> Iterator[Fault]:
     """It helps, and does not write the calls down."""
     text = draft.of(Hint).text
     called = {call.tool for call in draft.of(Plan).reference}
-    told = sorted(name for name in called if re.search(rf"\b{name}\s*[({{]", text))
+    told = sorted(name for name in called if re.search(rf"\b{re.escape(name)}\s*[({{]", text))
     if told:
         yield fault(Hint, "hint_tells_calls", f"it writes calls down: {', '.join(told)}")
