@@ -10,8 +10,9 @@ from typing import NamedTuple
 from .contract import JSON
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
-_THOUGHT = "</think>"
-_BLOCK = re.compile(re.escape(_OPEN) + "(.*?)" + re.escape(_CLOSE), re.DOTALL)
+_THINK, _THOUGHT = "<think>", "</think>"
+_DECODER = json.JSONDecoder()
+_BEGIN, _END = re.compile(re.escape(_OPEN) + r"\s*"), re.compile(r"\s*" + re.escape(_CLOSE))
 
 
 class Call(NamedTuple):
@@ -45,10 +46,19 @@ def calls_in(text: str) -> list[Call]:
     Raises:
         NoCall: a call is not closed, is no JSON, or has no name or no object of arguments.
     """
-    spoken = text.rpartition(_THOUGHT)[2]
-    calls = [_call(found[1]) for found in _BLOCK.finditer(spoken)]
-    if spoken.count(_OPEN) != len(calls):
-        raise NoCall(f"{_OPEN} without {_CLOSE}")
+    spoken, calls = _said(text), []
+    begin = _BEGIN.search(spoken)
+    while begin is not None:
+        # Decoded from where it begins: a mark inside an argument is text.
+        try:
+            call, end = _DECODER.raw_decode(spoken, begin.end())
+        except (ValueError, RecursionError):
+            raise NoCall("a call is no JSON") from None
+        closed = _END.match(spoken, end)
+        if closed is None:
+            raise NoCall(f"{_OPEN} without {_CLOSE}")
+        calls.append(_checked(call))
+        begin = _BEGIN.search(spoken, closed.end())
     return calls
 
 
@@ -58,10 +68,13 @@ def calls_of(text: str) -> list[Call]:
     Raises:
         NoCall: it is none.
     """
-    spoken = text.rpartition(_THOUGHT)[2].strip()
+    spoken = _said(text).strip()
     if spoken.startswith("```") and spoken.endswith("```"):
         spoken = spoken.strip("`").removeprefix("json")
-    listed = _parsed(spoken)
+    try:
+        listed = json.loads(spoken)
+    except (ValueError, RecursionError):
+        raise NoCall("the answer is no JSON") from None
     if not isinstance(listed, list):
         raise NoCall("the answer is no JSON array")
     return [_checked(one) for one in listed]
@@ -75,7 +88,7 @@ def answer_text(calls: Sequence[Call]) -> str:
 def turn_text(calls: Sequence[Call]) -> str:
     """Calls as `calls_in` reads them."""
     written = (json.dumps({"name": call.tool, "arguments": call.arguments}, ensure_ascii=False) for call in calls)
-    return "\n".join(f"{_OPEN}{one.replace('</', '<' + chr(92) + '/')}{_CLOSE}" for one in written)
+    return "\n".join(f"{_OPEN}{one}{_CLOSE}" for one in written)
 
 
 def result_text(result: str) -> str:
@@ -83,15 +96,13 @@ def result_text(result: str) -> str:
     return f"<tool_response>\n{result}\n</tool_response>"
 
 
-def _call(text: str) -> Call:
-    return _checked(_parsed(text))
-
-
-def _parsed(text: str) -> JSON:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise NoCall("a call is no JSON") from None
+def _said(text: str) -> str:
+    """What comes after the reasoning; chat templates may have opened it already, so that only its end is there."""
+    thought = text.find(_THOUGHT)
+    opened = text.lstrip().startswith(_THINK)
+    if thought < 0 or not (opened or (text.lstrip()[:1] not in ("[", "`") and _OPEN not in text[:thought])):
+        return "" if opened else text
+    return text[thought + len(_THOUGHT) :]
 
 
 def _checked(call: JSON) -> Call:
