@@ -146,6 +146,7 @@ def _body(place: Place, source: str, node: FunctionNode) -> str:
     shift = len(lines[start - 1]) - len(lines[start - 1].lstrip())
     if _first_column(statements[0]) != shift:
         raise Unfit("does_not_parse", "the body must begin on a line of its own")
+    first = start
     documented = node.body[0].end_lineno if node.body[0] is not statements[0] else None
     while documented and start - 1 > documented and _says_nothing(lines[start - 2]):
         start -= 1
@@ -156,10 +157,9 @@ def _body(place: Place, source: str, node: FunctionNode) -> str:
         if cut is not None:
             line = line[:cut].rstrip() + "\n" if line[:cut].strip() else ""
         if number not in inside and line.strip():
-            lead = len(line) - len(line.lstrip())
-            line = place.indent + " " * max(0, lead - shift) + line.lstrip()
+            line = place.indent + (line[shift:] if line.startswith(lines[first - 1][:shift]) else line.lstrip())
         made.append(line)
-    return "".join(made).strip("\n") + "\n"
+    return "".join(made).rstrip("\n") + "\n"
 
 
 def _hollow(text: str, name: str) -> str:
