@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envsynth.generators.repository.excerpt import TODAY, Excerpt
+from envsynth.generators.repository.excerpt import BUILTIN_FIXTURES, TODAY, Excerpt
 from envsynth.generators.repository.interface import Project
-from envsynth.generators.repository.stated import Literal
-from envsynth.generators.repository.testcode import FunctionNode, body_without_docstring
+from envsynth.generators.repository.stated import SHORT, Literal
+from envsynth.generators.repository.testcode import FunctionNode, body_without_docstring, imports_of
 
 _BUILTINS = frozenset(dir(builtins))
 _CHECKS = re.compile(r"^_?(assert|check|verify|expect|compare)", re.I)
@@ -54,9 +54,11 @@ class Value(NamedTuple):
     inputs: tuple[Literal, ...]
     """The same of the arguments of what is called."""
     same: bool
-    """Whether it equals one of the arguments as a whole."""
+    """Whether it is one of the arguments as a whole, or a text that the test hands to another call."""
     subjects: tuple[str, ...]
     """Names of what is called, the outermost first."""
+    by: tuple[str, ...]
+    """Names of what the project is to compute it with; empty: it is written down."""
     passed: bool
     """Whether the test had passed this point when it failed at the start: today's code gives it already."""
 
@@ -79,16 +81,20 @@ class _Reader:
 
     def __init__(self, excerpt: Excerpt, project: Project) -> None:
         self._project = project
-        self._imports = {found.alias: found for found in excerpt.imports}
         self._script = excerpt.nodes[0]
         self._helpers = [node for text in excerpt.helpers for node in _parsed(text)]
         everything: list[ast.AST] = [self._script, *self._helpers]
+        inside = [found for node in everything for part in ast.walk(node) for found in imports_of(part)]
+        self._imports = {found.alias: found for found in (*inside, *excerpt.imports)}
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
         self._functions = {part.name: part for node in everything for part in ast.walk(node) if isinstance(part, kinds)}
         self._bound: dict[str, list[ast.expr | None]] = {}
         for node in everything:
             for part in ast.walk(node):
                 self._bind(part)
+        calls = [part for part in ast.walk(self._script) if isinstance(part, ast.Call) and not _demands(part.func)]
+        given = [value for call in calls for value in (*call.args, *(word.value for word in call.keywords))]
+        self._given = {ast.dump(value) for value in given if isinstance(value, ast.Constant) and _is_text(value.value)}
         self._failed = _failing_line(excerpt)
 
     def values(self) -> Iterator[Value]:
@@ -255,8 +261,10 @@ class _Reader:
             bound = self._bound.get(expected.id, []) if isinstance(expected, ast.Name) and row is not _NO_ROW else []
             told = bound[row.number] if bound and bound[row.number] is not None else expected
             assert told is not None
-            same = ast.dump(expected) in whole or ast.dump(told) in whole
-            yield Value("value", ast.unparse(told), leaves, tuple(inputs), same, tuple(subjects), passed)
+            same = bool({ast.dump(expected), ast.dump(told)} & (whole | self._given))
+            by = dict.fromkeys(name for part in self._expanded(expected, row) if isinstance(part, ast.Call)
+                               if (name := self._subject(part.func)))  # fmt: skip
+            yield Value("value", ast.unparse(told), leaves, tuple(inputs), same, tuple(subjects), tuple(by), passed)
 
     def _subject(self, function: ast.expr, depth: int = _DEPTH) -> str:
         """The name of what is called, where it may be the project's: no builtin, no other package, no test's own."""
@@ -278,12 +286,37 @@ class _Reader:
                 if root is function
                 else last
             )
-        if root.id in self._functions or (root.id in _BUILTINS and root.id not in self._bound):
+        if root.id in self._functions or (root.id in _BUILTINS and root.id not in self._bound) or self._tools(root.id):
             return ""
         if isinstance(function, ast.Attribute):
             return last
         aliased = [value for value in self._bound.get(root.id, ()) if isinstance(value, ast.Attribute | ast.Name)]
         return next((name for value in aliased if depth and (name := self._subject(value, depth - 1))), "")
+
+    def _tools(self, name: str, depth: int = _DEPTH) -> bool:
+        """Whether a name is one of the runner's fixtures, or was got from one."""
+        if name in BUILTIN_FIXTURES:
+            return True
+        values = self._bound.get(name, []) if depth else []
+        roots = [None if value is None else _root(value) for value in values]
+        return bool(roots) and all(root is not None and self._tools(root, depth - 1) for root in roots)
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name at which an expression starts."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _demands(function: ast.expr) -> bool:
+    """Whether the arguments of a call are what is expected."""
+    name = _last(function)
+    return name in _ASKS or name in _RAISES or _CHECKS.match(name) is not None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | bytes) and len(value.strip()) > SHORT
 
 
 def _parsed(text: str) -> list[ast.stmt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -13,11 +14,13 @@ from pydantic import Field, JsonValue
 from envsynth.errors import ConfigError, ModelOutputError
 from envsynth.generators.repository.asserted import strings_in
 from envsynth.generators.repository.config import Settings
+from envsynth.generators.repository.excerpt import Excerpt
 from envsynth.generators.repository.existence import Names
 from envsynth.generators.repository.instruction import Material, Written, write
 from envsynth.generators.repository.interface import demands
 from envsynth.generators.repository.stated import Stated
 from envsynth.generators.repository.sufficiency import Facts, Needs, insufficient, wanted
+from envsynth.generators.repository.testcode import imports_of
 from envsynth.generators.repository.vagueness import LEVELS, level_of, misfit
 from envsynth.generators.repository.wording import HiddenTests, leaking, unseemly
 from envsynth.leaks import Change
@@ -141,17 +144,19 @@ class Examination:
     def __init__(self, brief: Brief) -> None:
         self._brief = brief
         material = brief.material
-        wanted = demands(material.excerpts, material.project, material.defined, material.said)
-        facts = Facts(material.excerpts, material.project, wanted, brief.changes, material.functions, brief.texts)
+        excerpts = [_with_inner_imports(excerpt) for excerpt in material.excerpts]
+        wanted = demands(excerpts, material.project, material.defined, material.said)
+        facts = Facts(excerpts, material.project, wanted, brief.changes, material.functions, brief.texts)
         self.needs = Needs(facts)
         shown = "\n".join(text for excerpt in material.excerpts for text in (excerpt.code, *excerpt.helpers))
         imports = "\n".join(found.statement() for excerpt in material.excerpts for found in excerpt.imports)
         names = [name for excerpt in material.excerpts for name in excerpt.test.names]
+        shown = f"{imports}\n{shown}"
         nodes = [node for excerpt in material.excerpts for node in excerpt.nodes]
         literals = "\n".join(text for text in strings_in(nodes) if isinstance(text, str))
         self._hidden = HiddenTests(tuple(brief.tests), names, shown, literals, "\n".join(brief.tests.values()))
         self._known = "\n".join(brief.texts.values())
-        self._names = Names(material.project, brief.paths, f"{imports}\n{shown}", wanted)
+        self._names = Names(material.project, brief.paths, shown, wanted)
 
     def findings(self, issue: Issue) -> list[Finding]:
         """Everything wrong with an issue, the worst first."""
@@ -164,7 +169,7 @@ class Examination:
         """What is wrong with a text, its wording aside."""
         material, level = self._brief.material, self._brief.level
         return [
-            *leaking(text, material.secrets, material.strict),
+            *leaking(text, material.secrets, material.strict, self._brief.diff, self._hidden.shown),
             *self._names.invented(text),
             *insufficient(text, self.needs, level),
             *misfit(text, self.needs, level),
@@ -226,6 +231,13 @@ def _messages(brief: Brief, needs: Needs) -> tuple[Message, ...]:
     values = {key: quoted(_clipped(text, _LIMITS[key]), name) for key, (text, name) in shown.items()}
     told = _prompt("issue_order").fill(vagueness=_prompt(f"vagueness_{brief.level}").text, **values)
     return system(_prompt("issue_writer").text), user(told)
+
+
+def _with_inner_imports(excerpt: Excerpt) -> Excerpt:
+    """An excerpt that knows what its own code imports."""
+    parts = (part for node in excerpt.nodes for part in ast.walk(node))
+    inner = {found.alias: found for part in parts for found in imports_of(part)}
+    return excerpt._replace(imports=(*excerpt.imports, *inner.values()))
 
 
 def _before(changes: Sequence[Change]) -> str:

@@ -34,9 +34,10 @@ TODAY = "# today: …"
 """Stands where the test fails."""
 _ALWAYS = frozenset({*dir(builtins), "__file__"})
 _SET_UP = ("setUp", "setUpClass", "setup_method", "setup_class")
-_BUILTIN_FIXTURES = frozenset(
+BUILTIN_FIXTURES = frozenset(
     ("tmp_path", "tmpdir", "tmp_path_factory", "monkeypatch", "capsys", "capfd", "caplog", "recwarn", "request")
 )
+"""Fixtures that pytest itself has."""
 
 
 class Failing(NamedTuple):
@@ -181,7 +182,7 @@ def _set_up(
         statements, helpers = _own_set_up(owner, body, around.module)
     read = names_read(*body)
     for name in fixtures:
-        if name in _BUILTIN_FIXTURES or name not in read:
+        if name in BUILTIN_FIXTURES or name not in read:
             continue
         found = _fixture(name, around)
         if found is None:

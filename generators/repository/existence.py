@@ -26,6 +26,8 @@ _CALLED = re.compile(r"(?<![\w.`])([^\W\d]\w*(?:\.[^\W\d]\w*)*)\((?=[^)\s]*\))")
 _TYPES = (str, bytes, int, float, complex, list, tuple, dict, set, frozenset, object, type, BaseException, type(len))
 _COMMON = frozenset(name for kind in _TYPES for name in dir(kind))
 _FOREIGN = frozenset(sys.stdlib_module_names) | {"pytest", "numpy", "np", "pandas", "pd"}
+_SPECIAL = re.compile(r"__[a-z]+__$")
+"""Methods that the language itself calls; a class has them or not."""
 _MAX_SHOWN = 5
 
 
@@ -155,7 +157,7 @@ class Names:
                 yield dotted
 
     def _missing_word(self, word: str, bound: frozenset[str]) -> Iterator[str]:
-        if word not in self._words and word not in bound and len(word) > 1:
+        if word not in self._words and word not in bound and len(word) > 1 and not _SPECIAL.match(word):
             yield word
 
     def _is_dotted_name(self, code: str) -> bool:

@@ -15,8 +15,7 @@ SHORT = 3
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 _ZEROS = re.compile(r"^0+(?=\d)")
 _SPAN = re.compile(r"```[\w-]*\n(.*?)```|`([^`\n]+)`", re.S)
-_QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
-_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+_QUOTED = re.compile(r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]*)'(?!\w)")
 
 
 class Stated:
@@ -35,8 +34,7 @@ class Stated:
             except (SyntaxError, ValueError):
                 continue
             found |= {number, -number}
-        words = set(re.findall(r"[a-z]+", self.text.lower()))
-        return frozenset(found | {number for word, number in _WORDS.items() if word in words})
+        return frozenset(found)
 
     @cached_property
     def _written(self) -> frozenset[str]:

@@ -11,7 +11,8 @@ Every demand of the failing tests is one of these, and each has its rule:
 - **A computed value**: any other value that a test compares with. One is *determined* when
   the text states it (all its telling literals: as they are, escaped, or as a number of equal value);
   or the test had passed this point when it failed at the start, so that today's code gives it;
-  or it is an argument of the call as a whole; or it is `True`, `False`, `None`, empty, 0, 1 or -1;
+  or functions that exist and stay as they are compute it in the test; or it is an argument of the call as a whole, or a
+  text that the test hands to another call; or it is `True`, `False`, `None`, empty, 0, 1 or -1;
   or its strings stand near what is tested: in the files that the solution changes, or within some lines of the tested
   name in any visible file, tests and documents included. Numbers do so only where no small number is meant by chance.
   The text must state every value that the repository does not determine at vagueness 0; at 1, one such value of each
@@ -78,7 +79,7 @@ class Needs:
     @cached_property
     def subjects(self) -> tuple[str, ...]:
         """Names of what the tests call, as far as the project defines them."""
-        named = (name for group in self.groups for value in group.values for name in value.subjects)
+        named = (name for group in self.groups for value in group.values for name in (*value.subjects, *value.by))
         return tuple(name for name in dict.fromkeys(named) if name in self.facts.project.words or name in self._new)
 
     @cached_property
@@ -152,7 +153,10 @@ class Needs:
 
     def settled(self, value: Value) -> bool:
         """Whether the repository alone determines a computed value."""
-        return value.passed or value.same or not value.leaves or all(self._stands_near(leaf) for leaf in value.leaves)
+        known = {*self.existing}.difference(name.rpartition(".")[2] for name in self.facts.functions)
+        if value.passed or value.same or not value.leaves or (value.by and known.issuperset(value.by)):
+            return True
+        return not value.by and all(self._stands_near(leaf) for leaf in value.leaves)
 
     def _stands_near(self, literal: Literal) -> bool:
         if isinstance(literal, str):
@@ -233,7 +237,8 @@ def _computed(said: Stated, needs: Needs, level: int) -> Iterable[Finding]:
 def _nothing_concrete(said: Stated, needs: Needs, level: int) -> Iterable[Finding]:
     """Tests, or functions, of whose calls and results the text says nothing at all."""
     for name, values in needs.together(level):
-        literals = {literal for value in values for literal in (*value.leaves, *value.inputs)}
+        told = ((value.inputs if value.kind == "error" else (*value.leaves, *value.inputs)) for value in values)
+        literals = {literal for several in told for literal in several}
         if literals and not any(said.says(literal) for literal in literals):
             shown = _short(repr(min(literals, key=lambda literal: len(str(literal)))))
             about = f"{name}: " if name else ""

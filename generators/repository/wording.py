@@ -69,20 +69,33 @@ def unseemly(title: str, body: str, hidden: HiddenTests, known: str) -> list[Fin
     return [*found, *_tests_named(text, hidden, known), *_tests_copied(text, hidden, known)]
 
 
-def leaking(text: str, secrets: Secrets, strict: Secrets) -> list[Finding]:
+def leaking(text: str, secrets: Secrets, strict: Secrets, diff: str, shown: str) -> list[Finding]:
     """What a text gives away of the solution.
 
     Args:
         text: title and body.
         secrets: what only the solution has, by the ladder's own rule.
         strict: what the solution brings to the files it touches, though it may be elsewhere in the tree.
+        diff: the solution.
+        shown: code of the failing tests: its lines may be said.
     """
-    if said := leaks(text, secrets):
+    if said := [*leaks(text, secrets), *_lines_of_diff(text, diff, shown)]:
         return [Finding(rule="instruction_leaks_fix", message=f"it says {', '.join(map(repr, said[:5]))}")]
-    if said := leaks(text, strict):
+    # A number is no hint at how something is done, and often the default of what is new.
+    named = strict._replace(literals=frozenset(one for one in strict.literals if not re.fullmatch(r"[\d.eE+_-]+", one)))
+    if said := leaks(text, named):
         message = f"the solution uses {', '.join(map(repr, said[:5]))}, which nothing else points at"
         return [Finding(rule="instruction_hints_fix", message=message)]
     return []
+
+
+def _lines_of_diff(text: str, diff: str, shown: str) -> list[str]:
+    """Lines that the solution adds and the text has, though the tree may have them in another place."""
+    lines = diff.splitlines()
+    removed = {*_lines("\n".join(line[1:] for line in lines if line.startswith("-")))}
+    added = {*_lines("\n".join(line[1:] for line in lines if line.startswith("+") and not line.startswith("+++ ")))}
+    squeezed, known = " ".join(text.split()), " ".join(shown.split())
+    return sorted(line for line in added - removed if line in squeezed and line not in known)
 
 
 def _size(title: str, text: str) -> Iterable[Finding]:
@@ -123,8 +136,10 @@ def _rules() -> tuple[_Rule, ...]:
     table = tomllib.loads((resources.files(__package__) / "words" / "wording.toml").read_text("utf-8"))
     return tuple(
         _Rule(
-            name, row["tells"], re.compile("|".join(f"(?:{text})" for text in row["patterns"]), re.I | re.M),
+            name,
+            row["tells"],
+            re.compile("|".join(f"(?:{text})" for text in row["patterns"]), re.I | re.M),
             row.get("unless_demanded", False),
-        )  # fmt: skip
+        )
         for name, row in table.items()
     )
