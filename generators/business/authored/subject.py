@@ -24,6 +24,8 @@ __all__ = ["Subject", "Wanted", "passage_of", "personas", "scene_of", "subject_o
 
 MAX_WORDS = 8_000
 """Characters of a brief or a persona."""
+MAX_PATH = 250
+"""Characters of what may be a path; systems refuse to look for longer ones."""
 _ANYTHING = (
     "Nothing is given: choose a trade, an institution or a household's affairs that is seldom written about, with"
     " rules of its own."
@@ -65,7 +67,7 @@ def words_of(named: str, source: Source, option: str) -> str:
     where = str(source.origin)
     path = place(named, source.origin.file)
     looks_like_path = "/" in named or Path(named).suffix.lower() in (".md", ".txt")
-    if path.is_file():
+    if len(named) <= MAX_PATH and path.is_file():
         with boundary(ConfigError, f"{option}= cannot be read", where=str(path)):
             text = path.read_bytes().decode("utf-8", "replace").strip()
     elif looks_like_path:
