@@ -54,7 +54,7 @@ class Target(NamedTuple):
     files: Callable[[Project], Mapping[str, bytes]] | None = None
     """What else stands in the project's folder."""
     scripts: Mapping[str, str] = MappingProxyType({})
-    """Commands that the project installs: `module:function` inside the package, by name."""
+    """Commands that the project installs: `module:function` inside the package, by name; empty: the project's own."""
     taken: frozenset[str] = frozenset()
     """Packages that one of this name would hide, besides envsynth's own and the standard library's."""
 
@@ -93,7 +93,7 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
     shown = _contents.Shown(blobs)
     words = {
         "dependencies": ", ".join(filter(None, [target.requires, *_isolation(tasks)])),
-        "scripts": "".join(f'{command} = "{package}.{place}"\n' for command, place in target.scripts.items()),
+        "scripts": "".join(f'{command or name} = "{package}.{place}"\n' for command, place in target.scripts.items()),
         "target": target.name, "name": name, "package": package, "version": version, "envsynth_version": __version__,
         "count": str(len(tasks)), "sources": _source_table(tasks, texts), **_kind_words(tasks, package),
         **_example_words(tasks[0], shown),
