@@ -9,7 +9,7 @@ from operator import or_
 from envsynth.judging import measured_tests
 from envsynth.models import Candidate, Strength, Task, Tier, Trajectory, Verdict, VerdictStatus, VerdictSummary
 
-VERSION = "5"
+VERSION = "6"
 """Raised whenever the rules below change: it is part of every ladder."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -20,7 +20,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
 
 HEARD: Mapping[str, tuple[str, ...]] = {
     "workspace": ("mutation", "strictness"),
-    "world": ("world_readback", "world_mutation"),
+    "world": ("world_readback", "world_mutation", "consistency"),
 }
 """Validators that must have been asked, and may say that a candidate gives them nothing to measure."""
 

@@ -37,7 +37,7 @@ class WorldReadback:
     """
 
     name = "world_readback"
-    version = "2"
+    version = "3"
     order = 34
     environment = "world"
 
@@ -66,7 +66,10 @@ class WorldReadback:
             episode.close()
             with_reads.close()
         findings = [finding for one in judged for finding in _disagreements(one)]
-        evidence: dict[str, JsonValue] = {"tests": len(tests), "trajectories": len(judged), "matrix": _matrix(judged)}
+        passes: list[JsonValue] = [one.label for one in judged if not one.failed]
+        evidence: dict[str, JsonValue] = {
+            "tests": len(tests), "trajectories": len(judged), "matrix": _matrix(judged), "passes": passes,
+        }  # fmt: skip
         status = VerdictStatus.FAIL if findings else VerdictStatus.PASS
         return verdict_of(self, status, findings, watch, evidence=evidence)
 

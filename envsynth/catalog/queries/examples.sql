@@ -27,3 +27,6 @@ SELECT model, kind, count(*) AS attempts FROM failure WHERE policy = 'model' GRO
 
 -- name: What a hint is worth, by task
 SELECT task, model, round(without_hint, 2) AS without_hint, round(with_hint, 2) AS with_hint, round(regret, 2) AS regret FROM regret ORDER BY regret DESC, task
+
+-- name: How well trace rules, grounding, read-back and judge tell right runs from wrong ones, and how often they are used
+SELECT instrument, count(*) AS tasks, count(*) FILTER (used) AS used, sum(tp) AS tp, sum(fp) AS fp, sum(tn) AS tn, sum(fn) AS fn, round(avg(agreement), 2) AS agreement FROM instrument WHERE task IS NOT NULL GROUP BY instrument ORDER BY instrument

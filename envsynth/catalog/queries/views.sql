@@ -54,3 +54,6 @@
 
 -- name: failure
 -- one row a failed attempt: kind (format, budget, tool_misuse, misread_state, no_recovery), ending, outcome
+
+-- name: instrument
+-- one row a task and instrument that judged its panel beside the checks: confusion matrix, used, agreement, why unused
