@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import world_bench
 
 from envsynth.cache import Cache
-from envsynth.models import Check, Lead, Provenance, Task, Tier, Trajectory, Verifier
+from envsynth.catalog import Catalog
+from envsynth.models import Check, Cost, Lead, Outcome, Provenance, Task, Tier, Trajectory, Verifier
 from envsynth.models.verifier import Budget
-from envsynth.rollout import Playable
-from envsynth.rollout.playable import Playables
+from envsynth.rollout import Playable, Playables
 
 VALUES = 10
 
@@ -76,3 +77,16 @@ def steps_task(cache: Cache, steps: int, number: int = 0, *, hint: str = "") -> 
 
 def task_of(candidate: Any, panel: Sequence[Trajectory]) -> Task:
     return Task(candidate=candidate, tests=None, panel=tuple(panel), tier=Tier.VERIFIED, verdicts=())
+
+
+def catalog_of(path: Path, cache: Cache, tasks: Sequence[Task]) -> Path:
+    """A catalog of admitted tasks."""
+    outcomes = [
+        Outcome(lead=task.candidate.provenance.lead, ladder="1" * 64, candidate=task.candidate, task=task)
+        for task in tasks
+    ]
+    with Catalog.open(path) as catalog:
+        build = catalog.begin_build({})
+        catalog.record(build, outcomes, cache)
+        catalog.end_build(build, "done", Cost())
+    return path

@@ -26,7 +26,7 @@ def print_rates(report: RolloutReport, *, json: bool) -> None:
     most = report.attempts
     columns = ("task", "n", "solved", "pass@1", "95 %", *([f"pass@{most}"] if most > 1 else []), "outcome", "calls")
     print_table((*columns, "mixed of 8", "failures"), [_row(task, most) for task in report.tasks])
-    heading("All tasks, each weighed alike (95 % by bootstrap over tasks)")
+    heading("All tasks, each weighed alike (95 % by bootstrap over tasks, at least Wilson's where few differ)")
     print_table(("figure", "value", "95 %"), _totals(report))
     _print_rest(report)
 

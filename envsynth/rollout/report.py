@@ -11,7 +11,6 @@ from pydantic import Field
 from envsynth.catalog.reports import AttemptFigures
 from envsynth.models import Model
 from envsynth.rollout.statistics import (
-    Interval,
     clustered,
     mixed_chance,
     mixed_chance_of_rate,
@@ -77,7 +76,7 @@ class Hinted(Model):
     """Mean over tasks of the pass rate."""
     without_hint: float
     regret: Rated
-    """Mean over tasks of the difference; bootstrap over tasks."""
+    """Mean over tasks of the difference."""
     by_task: dict[str, float]
     """The difference, by task."""
 
@@ -95,7 +94,7 @@ class RolloutReport(Model):
     """Attempts that this run made; the others stood in the catalog."""
     tasks: tuple[TaskRate, ...]
     pass_at: tuple[Rated | None, ...]
-    """pass@1, pass@2, ... over the tasks with so many attempts; bootstrap over tasks."""
+    """pass@1, pass@2, ... over the tasks with so many attempts; intervals as `clustered` makes them."""
     mean_outcome: Rated | None
     mean_calls: float | None
     failures: dict[str, int]
@@ -151,11 +150,11 @@ def rated_over(tasks: Sequence[TaskRate], figure: Callable[[TaskRate], float | N
     return rated(values)
 
 
-def rated(values: Sequence[float]) -> Rated | None:
-    """The mean with its interval over tasks; None without values."""
+def rated(values: Sequence[float], span: tuple[float, float] = (0.0, 1.0)) -> Rated | None:
+    """The mean with its interval over tasks; None without values. Arguments as for `clustered`."""
     if not values:
         return None
-    interval: Interval | None = clustered(values)
+    interval = clustered(values, span)
     return Rated(
         value=fmean(values), low=None if interval is None else interval.low,
         high=None if interval is None else interval.high,
@@ -183,7 +182,7 @@ def hint_over(plain: Mapping[str, TaskRate], hinted: Mapping[str, TaskRate]) -> 
     with_hint = {task: hinted[task].c / hinted[task].n for task in both}
     without = {task: plain[task].c / plain[task].n for task in both}
     by_task = {task: with_hint[task] - without[task] for task in both}
-    regret = rated(list(by_task.values()))
+    regret = rated(list(by_task.values()), (-1.0, 1.0))
     assert regret is not None
     return Hinted(
         tasks=len(both), with_hint=fmean(with_hint.values()), without_hint=fmean(without.values()), regret=regret,

@@ -10,6 +10,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from statistics import fmean
 from typing import NamedTuple
 
 from pydantic import Field
@@ -75,6 +76,11 @@ def agent_of(request: RolloutRequest, context: BuildContext) -> Agent:
         raise ConfigError(
             "a skill is for --policy scripted, which cannot do without", where="command line",
             next_step="envsynth rollout --policy scripted --skill 0.9",
+        )  # fmt: skip
+    if request.policy is Policy.HARNESS:
+        raise ConfigError(
+            "a harness plays through the proxy", where="command line",
+            next_step="envsynth proxy --task TASK --out DIR -- COMMAND ...",
         )  # fmt: skip
     if request.policy in (Policy.REFERENCE, Policy.IDLE):
         return TrajectoryAgent(request.policy)
@@ -328,8 +334,8 @@ def _pass_at(place: int) -> Callable[[TaskRate], float | None]:
 
 
 def _mean_calls(tasks: Sequence[TaskRate]) -> float | None:
-    found = rated_over(tasks, lambda task: task.mean_calls)
-    return None if found is None else found.value
+    known = [task.mean_calls for task in tasks if task.mean_calls is not None]
+    return fmean(known) if known else None
 
 
 def _summed(tasks: Sequence[TaskRate]) -> dict[str, int]:

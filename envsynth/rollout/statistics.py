@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import comb, sqrt
 from typing import NamedTuple
@@ -13,6 +14,8 @@ __all__ = ["Interval", "clustered", "mixed_chance", "mixed_chance_of_rate", "pas
 _Z95 = 1.959963984540054
 _RESAMPLES = 2000
 _SEED = 20_260
+_TELLING = 10
+"""Tasks that must differ from the rest before a bootstrap is trusted."""
 _DRAWN_AT_ONCE = 2_000_000
 """Values drawn in one piece: 16 MB."""
 
@@ -44,10 +47,11 @@ def wilson(c: float, n: int) -> Interval:
     """
     if n == 0:
         return Interval(0.0, 1.0)
-    rate, square = c / n, _Z95**2
+    rate, square = min(1.0, max(0.0, c / n)), _Z95**2  # sums of shares are off by rounding errors
     middle = (rate + square / (2 * n)) / (1 + square / n)
     half = _Z95 * sqrt(rate * (1 - rate) / n + square / (4 * n * n)) / (1 + square / n)
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+    # At the ends the bound is exact on paper, and off by a rounding error here.
+    return Interval(max(0.0, middle - half) if c > 0 else 0.0, min(1.0, middle + half) if c < n else 1.0)
 
 
 def mixed_chance(n: int, c: int, group: int) -> float | None:
@@ -70,25 +74,30 @@ def mixed_chance_of_rate(rate: float, group: int) -> float:
     return max(0.0, 1.0 - rate**group - (1.0 - rate) ** group)
 
 
-def clustered(values: Sequence[float]) -> Interval | None:
+def clustered(values: Sequence[float], span: tuple[float, float] = (0.0, 1.0)) -> Interval | None:
     """Interval of the mean over tasks: bootstrap over whole tasks, percentiles; the same for the same values.
 
-    Attempts at one task are not independent, so tasks are drawn and not attempts. Where all values are equal a
-    bootstrap would see no doubt at all: then Wilson's interval of as many attempts as there are tasks stands in (for
-    values that lie between 0 and 1).
+    Attempts at one task are not independent, so tasks are drawn and not attempts. Where fewer than ten tasks differ
+    from the commonest value, as with rates near 0 or 1, a bootstrap sees too little of the doubt: then the interval is
+    at least Wilson's for as many attempts as there are tasks, which no distribution with that mean exceeds in variance.
 
     Args:
         values: one a task.
+        span: between which bounds values can lie.
 
     Returns:
         None for fewer than two tasks.
     """
     if len(values) < 2:
         return None
-    if min(values) == max(values):
-        inside = 0.0 <= values[0] <= 1.0
-        return wilson(values[0] * len(values), len(values)) if inside else Interval(values[0], values[0])
-    return _bootstrap(np.asarray(values, dtype=np.float64))
+    found = _bootstrap(np.asarray(values, dtype=np.float64))
+    common = Counter(values).most_common(1)[0][1]
+    if len(values) - common >= _TELLING:
+        return found
+    low, high = span
+    most = wilson(sum((value - low) / (high - low) for value in values), len(values))
+    wide = Interval(*(low + bound * (high - low) for bound in most))
+    return Interval(min(found.low, wide.low), max(found.high, wide.high))
 
 
 def _bootstrap(values: np.ndarray) -> Interval:
