@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from envsynth.models import Finding, Model
-from envsynth.rewriting.literals import has, literals, phrase_literals, states
+from envsynth.rewriting.literals import has, literals, phrase_literals, says, states
 
 __all__ = ["LEAVES_OUT", "Blocks", "Fact", "Original", "Rewriting", "bounds", "examined", "facts_said", "numbered"]
 
@@ -29,20 +30,27 @@ class Fact(NamedTuple):
     """What it is called between us and the writer: `days`, `1.account`."""
     spelled: str
     """How the instruction says it."""
+    exact: bool = False
+    """Whether its very words must stand: a description without one of them fits other things too."""
+
+    def stands_in(self, text: str) -> bool:
+        """Whether a text says it."""
+        return says(text, self.spelled) if self.exact else states(text, self.spelled)
 
 
-class Original(NamedTuple):
-    """An instruction, with what its checks need."""
+@dataclass(frozen=True)
+class Original:
+    """An instruction, with what its checks need. Equal are those that say the same; what measures is not compared."""
 
     text: str
     facts: Sequence[Fact]
     """Those that it says."""
-    unfound: Callable[[frozenset[str]], Iterable[str]] = sorted
+    unfound: Callable[[frozenset[str]], Iterable[str]] = field(default=sorted, compare=False)
     """Of facts that are left out, by their marks: those that an agent cannot find in the environment; as it is given,
     all of them. What it says is measured: a read tool was called, a file was read."""
     secrets: Sequence[str] = ()
     """Texts that no instruction may give away: the hint, the reference."""
-    objections: Callable[[str], Iterable[Finding]] = lambda text: ()
+    objections: Callable[[str], Iterable[Finding]] = field(default=lambda text: (), compare=False)
     """What else speaks against a text, such as a generator's own search for leaks."""
 
 
@@ -149,7 +157,7 @@ def _kept(rewriting: Rewriting, text: str, original: Original, level: int) -> It
     for mark in dict.fromkeys(rewriting.left_out):
         if mark not in known:
             yield _finding("rewrite_unknown_fact", f"there is no fact {mark[:_SHOWN]!r}", "left_out")
-    silent = [fact for fact in original.facts if not states(text, fact.spelled)]
+    silent = [fact for fact in original.facts if not fact.stands_in(text)]
     silent += _shared(text, [fact for fact in original.facts if fact not in silent])
     declared = {fact.mark for fact in silent} & set(rewriting.left_out) if level >= LEAVES_OUT else set()
     for fact in silent:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-__all__ = ["Told", "has", "literals", "number_words", "phrase_literals", "states"]
+__all__ = ["Told", "has", "literals", "number_words", "phrase_literals", "says", "states"]
 
 Kind = Literal["number", "code", "quote", "name"]
 
@@ -56,10 +56,14 @@ def states(text: str, phrase: str) -> bool:
     """Whether a text states what a phrase does: all of its literals or, where it has none, its very words."""
     wanted = phrase_literals(phrase)
     if not wanted:
-        words = rf"(?<!\w){re.escape(_squeezed(phrase))}(?!\w)"
-        return re.search(words, _squeezed(text)) is not None
+        return says(text, phrase)
     there = literals(text)
     return all(has(text, there, told) for told in wanted)
+
+
+def says(text: str, phrase: str) -> bool:
+    """Whether the very words of a phrase stand in a text, whatever their case."""
+    return re.search(rf"(?<!\w){re.escape(_squeezed(phrase))}(?!\w)", _squeezed(text)) is not None
 
 
 def has(text: str, there: Mapping[Told, int], told: Told) -> bool:

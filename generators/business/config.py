@@ -37,12 +37,12 @@ class Wishes(Model):
     tasks: int = Field(default=5, ge=1, le=1000)
     """Tasks of one world; the next one is another company, in another country where it has one."""
 
-    @field_validator("countries", "levels", "vagueness", mode="before", check_fields=False)
+    @field_validator("countries", "levels", "vagueness", "rewrite", mode="before", check_fields=False)
     @classmethod
     def _listed(cls, value: object) -> object:
         return tuple(dict.fromkeys(part.strip() for part in value.split(","))) if isinstance(value, str) else value
 
-    @field_validator("levels", "vagueness")
+    @field_validator("levels", "vagueness", "rewrite", check_fields=False)
     @classmethod
     def _known(cls, numbers: tuple[int, ...], info: object) -> tuple[int, ...]:
         known = LEVELS if getattr(info, "field_name", "") == "levels" else VAGUENESS
@@ -56,6 +56,8 @@ class Settings(Wishes):
 
     countries: tuple[str, ...] = ()
     """ISO codes, in turn; empty: all, in an order that depends on the seed."""
+    rewrite: tuple[int, ...] = ()
+    """Levels of vagueness to which a model rewrites the instructions of composed tasks, in turn; empty: they stay."""
 
 
 class FreeSettings(Wishes):
@@ -127,6 +129,25 @@ def _fits(settings: Settings, where: str) -> None:
             f"{given[0]}= is for worlds that a model writes", where=where, cause="author=deterministic",
             next_step="leave one of them out",
         )  # fmt: skip
+    if settings.rewrite and settings.author != "deterministic":
+        raise ConfigError(
+            "rewrite= is for tasks that are composed", where=where, cause="a model may write this line's worlds",
+            next_step="add author=deterministic, or leave rewrite= out",
+        )  # fmt: skip
+
+
+def rewrites(settings: Settings, context: Context, source: Source) -> tuple[int | None, ...]:
+    """Levels to which instructions are rewritten, in turn; None: they stay.
+
+    Raises:
+        ConfigError: there are some, and no author model is configured.
+    """
+    if settings.rewrite and context.model("author") is None:
+        raise ConfigError(
+            "rewrite= needs an author model, and none is configured", where=str(source.origin),
+            next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml, or leave the option out",
+        )  # fmt: skip
+    return settings.rewrite or (None,)
 
 
 def by_model(settings: Wishes, context: Context, source: Source) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import count, product
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 import faker
+from pydantic import JsonValue
 
 from envsynth.errors import GeneratorError
 from envsynth.generators.business.authored.develop import Job, develop_authored
@@ -24,17 +26,19 @@ from envsynth.generators.business.config import (
     is_free,
     read_free,
     read_scenario,
+    rewrites,
 )
 from envsynth.generators.business.countries import country
 from envsynth.generators.business.load import Library, library
 from envsynth.generators.business.places import place_of
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.stage import Stage
-from envsynth.generators.business.tasks import NoTask, Wish, talks, write_task
+from envsynth.generators.business.tasks import NoTask, Wish, Written, talks, write_task
 from envsynth.generators.business.yamllines import Fault
 from envsynth.llm import Role
 from envsynth.models import Candidate, Dropped, Lead, Provenance, Source, WorldRef, digest_of
 from envsynth.protocols import Context
+from envsynth.rewriting import rewrite, rewriting_version
 from envsynth.seeds import stream
 
 _KEPT = 4
@@ -65,7 +69,8 @@ class Business:
 
     def asks(self, lead: Lead, source: Source) -> tuple[Role, ...]:
         """Roles of models that a lead is developed with."""
-        return ("author",) if lead.strategy == AUTHORED else ()
+        authored = lead.strategy == AUTHORED or dict(source.extra).get("rewrite")
+        return ("author",) if authored else ()
 
     def plan(self, source: Source, context: Context) -> Iterator[Lead | Dropped]:
         """`limit` leads: companies in turn over countries, with `tasks` each over levels, vagueness and processes.
@@ -84,7 +89,7 @@ class Business:
         if by_model(settings, context, source):
             yield from authored_leads((self.name, self.version), scenario, places, source, library())
             return
-        version = _documents(scenario)
+        version, vague = _documents(scenario), rewrites(settings, context, source)
         wishes = _wishes(scenario, seed)
         for index in range(source.options.limit or DEFAULT_LIMIT):
             number, task = divmod(index, settings.tasks)
@@ -95,7 +100,7 @@ class Business:
                 name=scenario.industry.industry.replace("_", "-"), revision=version[:12], strategy=process,
                 ref=f"{place}{number:03d}-{task:02d}-l{level}-v{vagueness}",
                 title=f"{scenario.industry.title}, {country(place).name}: {process.replace('_', ' ')}, level {level}",
-                seed=seed, index=index, settings=version, group=f"{place}{number}",
+                seed=seed, index=index, settings=_told(version, vague[index % len(vague)]), group=f"{place}{number}",
             )  # fmt: skip
 
     def develop(self, lead: Lead, source: Source, context: Context) -> Candidate | Dropped:
@@ -116,14 +121,15 @@ class Business:
             task = write_task(scene, stage, wish._replace(conversation=talks(wish, seed)), seed)
         except NoTask as exc:
             return Dropped(lead=lead, reason=exc.last.reason, detail=exc.last.detail)
+        text = _reworded(task, lead, source, context)
         return Candidate(
-            instruction=task.instruction,
+            instruction=text.instruction,
             environment=WorldRef(world=context.blobs.put(task.world.to_json().encode())),
             verifier=task.verifier,
             panel=task.panel,
             budget=task.budget,
-            provenance=Provenance(lead=lead),
-            metadata=task.metadata,
+            provenance=Provenance(lead=lead, author=text.author),
+            metadata={**task.metadata, **text.metadata},
         )
 
     def faults(self) -> Iterator[str]:
@@ -181,6 +187,34 @@ def _job(lead: Lead, source: Source) -> Job:
     return Job(lead, source, scenario.settings, scene)
 
 
+class _Reworded(NamedTuple):
+    """An instruction, and who put it into words."""
+
+    instruction: str
+    author: str = "deterministic"
+    metadata: Mapping[str, JsonValue] = MappingProxyType({})
+
+
+def _reworded(task: Written, lead: Lead, source: Source, context: Context) -> _Reworded:
+    """A composed task's instruction, in other words where that is wanted.
+
+    Raises:
+        ModelEndpointError, BudgetSpent: as for `llm.author`.
+    """
+    if not dict(source.extra).get("rewrite"):
+        return _Reworded(task.instruction)
+    settings = read_scenario(source, library()).settings
+    company, number, _, _ = lead.ref.split("-")
+    level = settings.rewrite[(int(company[2:]) * settings.tasks + int(number)) % len(settings.rewrite)]
+    client = context.model("author")
+    if task.original is None or client is None:
+        stays = "conversation" if client else "no_author_model"
+        return _Reworded(task.instruction, metadata={"rewrite": {"level": level, "original_stays": stays}})
+    done = rewrite(client, task.original, level)
+    author = "deterministic" if done.reason else done.model
+    return _Reworded(done.text, author, {"rewrite": done.metadata()})
+
+
 class _Wanted(NamedTuple):
     """What a lead's reference says."""
 
@@ -213,6 +247,11 @@ def _wishes(scenario: Scenario, seed: int) -> Iterator[tuple[int, int, str]]:
     every = list(product(settings.levels, settings.vagueness, scenario.processes))
     for turn in count():
         yield from stream(f"{seed}/{turn}", "wishes").sample(every, len(every))
+
+
+def _told(version: str, level: int | None) -> str:
+    """Digest of what a composed task is made from, and of how its instruction is rewritten."""
+    return version if level is None else digest_of([version, level, rewriting_version()])
 
 
 def _documents(scenario: Scenario) -> str:

@@ -12,12 +12,14 @@ from envsynth.generators.business.instruction import instruction
 from envsynth.generators.business.panel import Claim, Line, Panel, grade_panel
 from envsynth.generators.business.plans import Plan, Planner, Unfit
 from envsynth.generators.business.readback import read_back
+from envsynth.generators.business.retold import original_of
 from envsynth.generators.business.rubric import LEAST, Conversation, criteria, telling
 from envsynth.generators.business.scene import Scene
 from envsynth.generators.business.slices import free_arguments
 from envsynth.generators.business.stage import Stage
 from envsynth.generators.business.user import ASK, TELL, on_the_line
 from envsynth.models import Budget, Trajectory, Verifier, World
+from envsynth.rewriting import Original
 from envsynth.seeds import stream
 
 TRIES = 6
@@ -55,6 +57,8 @@ class Written(NamedTuple):
     panel: tuple[Trajectory, ...]
     budget: Budget
     metadata: dict[str, JsonValue]
+    original: Original | None = None
+    """The instruction with what it may not lose in other words; None for a conversation, where a person tells it."""
 
 
 class NoTask(Exception):
@@ -100,11 +104,13 @@ class _Told(NamedTuple):
     conversation: Conversation | None = None
     lines: tuple[Line, ...] = ()
     """Trajectories that only this kind of task has."""
+    original: Original | None = None
 
 
 def _asked(scene: Scene, stage: Stage, plan: Plan, seed: str) -> Written:
     """A task whose instruction says everything that only a person knows."""
-    return _written(scene, stage, plan, _Told(instruction(scene, plan.parts, stream(seed, "words"))))
+    text = instruction(scene, plan.parts, stream(seed, "words"))
+    return _written(scene, stage, plan, _Told(text, original=original_of(scene, stage, plan, text)))
 
 
 def _on_the_line(scene: Scene, plan: Plan, seed: str) -> Written:
@@ -140,6 +146,7 @@ def _written(scene: Scene, stage: Stage, plan: Plan, told: _Told) -> Written:
         panel=trajectories,
         budget=Budget(turns=max(20, 2 * len(plan.calls) + 10, longest + 5)),
         metadata={**_metadata(scene, plan, panel), "conversation": told.conversation is not None},
+        original=told.original,
     )
 
 

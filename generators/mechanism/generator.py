@@ -213,7 +213,9 @@ def _told(solved: _Solved, lead: Lead, level: int | None, context: Context) -> _
     text = instruction(solved.draw.skin, presentation, facts)
     if level is None:
         return _Told(text)
-    done = rewrite(_author(context, lead.source), original_of(text, facts, solved.shown.world), level)
+    done = rewrite(
+        _author(context, lead.source), original_of(text, facts, solved.shown.world, solved.draw.skin.names), level
+    )
     return _Told(done.text, "" if done.reason else done.model, {"rewrite": done.metadata()})
 
 

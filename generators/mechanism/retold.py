@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from envsynth.generators.mechanism.contract import Fact as Number
@@ -13,17 +13,15 @@ from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 
 __all__ = ["original_of"]
 
-_SMALL = 100
-"""A smaller number may stand in a result for any reason."""
 
-
-def original_of(text: str, facts: Mapping[str, Number], world: World) -> Original:
+def original_of(text: str, facts: Mapping[str, Number], world: World, names: Mapping[str, str]) -> Original:
     """An instruction with what may not get lost.
 
     Args:
         text: as it was filled in.
         facts: of the family, in this presentation; tables of numbers stay as they are.
-        world: dressed; what its tools read at the start can be left unsaid.
+        world: dressed; what its tools read at the start, under a fact's own name, can be left unsaid.
+        names: of the skin.
     """
     spelled = {
         name: f"{fact:,}" if isinstance(fact, int) else str(fact)
@@ -35,23 +33,20 @@ def original_of(text: str, facts: Mapping[str, Number], world: World) -> Origina
 
     def unfound(left_out: frozenset[str]) -> Iterable[str]:
         shown = _shown(world)
-        return [mark for mark in sorted(left_out) if mark not in facts or not _tells(shown, facts[mark])]
+        return [
+            mark for mark in sorted(left_out) if mark not in facts or (names.get(mark, mark), facts[mark]) not in shown
+        ]
 
     return Original(text, (*named, *others), unfound)
 
 
-def _tells(shown: frozenset[Any], fact: Number) -> bool:
-    """Whether a value stands in a result: under a hundred it could be there by chance."""
-    return fact in shown if isinstance(fact, int | float) and abs(fact) >= _SMALL else False
-
-
-def _shown(world: World) -> frozenset[Any]:
-    """Every number that the tools that ask for nothing read at the start."""
+def _shown(world: World) -> frozenset[tuple[str, Any]]:
+    """Every number, with its name, that the tools that ask for nothing read at the start."""
     document = {
         "candidate": {"instruction": "", "verifier": {"checks": []}, "budget": {"turns": 1000, "cost": None}}
     }  # fmt: skip
     episode = WorldEpisode(WorldTask(document, WorldModel(world.document()), task_id=world.id))
-    found: set[Any] = set()
+    found: set[tuple[str, Any]] = set()
     try:
         episode.reset()
         for tool in world.tools:
@@ -63,12 +58,12 @@ def _shown(world: World) -> frozenset[Any]:
     return frozenset(found)
 
 
-def _numbers(result: Any) -> Iterable[Any]:
-    if isinstance(result, Mapping):
-        for value in result.values():
-            yield from _numbers(value)
-    elif isinstance(result, list):
-        for value in result:
-            yield from _numbers(value)
-    elif isinstance(result, int | float) and not isinstance(result, bool):
-        yield result
+def _numbers(result: Any) -> Iterator[tuple[str, Any]]:
+    """Columns with their values, where all rows of a result have one value: else it is some row's alone."""
+    rows = result if isinstance(result, list) else [result]
+    named = [row for row in rows if isinstance(row, Mapping)]
+    for name in named[0] if named else ():
+        values = {repr(row.get(name)) for row in named}
+        value = named[0][name]
+        if len(values) == 1 and isinstance(value, int | float) and not isinstance(value, bool):
+            yield name, value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ NOTHING = answer_json({"lost": [], "added": [], "changed": []})
 
 
 def found_in_environment(*marks: str) -> Original:
-    return ORIGINAL._replace(unfound=lambda left_out: sorted(left_out - set(marks)))
+    return replace(ORIGINAL, unfound=lambda left_out: sorted(left_out - set(marks)))
 
 
 def said(answer: str, *left_out: str) -> Answer:
@@ -201,7 +202,7 @@ def test_a_generator_may_object_on_its_own(tmp_path: Path) -> None:
         return [Finding(rule="rewrite_leaks", message="it says dollars")] if "dollars" in answer else []
 
     with ScriptedModel(script(said(GOOD))) as model, asked(tmp_path, model) as client:
-        assert rewrite(client, ORIGINAL._replace(objections=objections), 1).reason == "rewrite_leaks"
+        assert rewrite(client, replace(ORIGINAL, objections=objections), 1).reason == "rewrite_leaks"
 
 
 def test_everything_that_a_text_says_as_facts() -> None:

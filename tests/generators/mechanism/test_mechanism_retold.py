@@ -23,15 +23,17 @@ from envsynth.models import Candidate, Lead, World
 WORLD = World.model_validate(
     {
         "id": "till", "clock": "2026-03-02T08:00:00",
-        "tables": {"till": {"columns": {"cash": {"type": "integer"}, "left": {"type": "integer"}}}},
-        "rows": {"till": [[1250, 8]]},
+        "tables": {"till": {"columns": {"cash": {"type": "integer"}, "left": {"type": "integer"}}},
+                   "shelf": {"columns": {"lamp": {"type": "integer"}, "fee": {"type": "integer"}}}},
+        "rows": {"till": [[1250, 8]], "shelf": [[1, 3], [2, 3], [3, 4]]},
         "tools": {
-            "look": {"kind": "read", "result": "SELECT cash, left FROM till LIMIT 1"},
+            "look": {"kind": "read", "result": "SELECT cash, left AS lamps, left AS cash_rolls FROM till LIMIT 1"},
+            "browse": {"kind": "read", "result": "SELECT lamp, fee FROM shelf ORDER BY lamp"},
             "sell": {"kind": "write", "effects": ["UPDATE till SET left = left - 1"]},
         },
     }
 )  # fmt: skip
-"""`left` is small: it could stand in a result for any reason."""
+"""No tool shows a number called `left`; and `fee` is shown of some things only."""
 
 
 def goal_first(received: Any) -> Answer:
@@ -59,7 +61,7 @@ def test_facts_are_the_numbers_that_stand_in_the_text_and_the_names_of_tools() -
     table = Grid(("a",), ((7,),))
     facts: dict[str, Fact] = {"cash": 1250, "left": 8, "fee": 3, "table": table, "unsaid": 77}
     text = "You have 1,250 cents and 8 lamps; `sell` takes a fee of 3. Keep 2 back.\n\n| a |\n| --- |\n| 7 |"
-    original = original_of(text, facts, WORLD)
+    original = original_of(text, facts, WORLD, {})
     marks = {fact.mark: fact.spelled for fact in original.facts}
     assert {name: marks.pop(name) for name in ("cash", "left", "fee")} == {"cash": "1,250", "left": "8", "fee": "3"}
     assert set(marks.values()) == {"`sell`", "2"}
