@@ -21,7 +21,9 @@ __all__ = ["Desk", "Repaired"]
 A = TypeVar("A", bound=Model)
 Kind = type[Model]
 READERS = 2
-"""Checks that reject what is right so often are those of careful readers: then it is the plan that is in doubt."""
+"""Checks that reject what is right, or pass what is wrong, so often are those of careful readers: then it is the plan
+that is in doubt."""
+_DISAGREE = frozenset({"right_rejected", "wrong_passes"})
 _MALFORMED = "malformed"
 _AFTER_PLAN: tuple[Kind, ...] = (Instruction, Checks, Rubric, Hint)
 """Written from a plan, and out of date where it wants something else."""
@@ -94,7 +96,7 @@ class Desk:
 
     def _repair(self, draft: Draft, faults: Sequence[Fault]) -> Draft:
         kind, findings = of_one(faults)
-        if kind is Checks and findings[0].rule == "right_rejected" and self._readers() >= READERS:
+        if kind is Checks and findings[0].rule in _DISAGREE and self._readers() >= READERS:
             kind, findings = Plan, (_in_doubt(findings),)
         if len(self.repaired) >= REPAIRS:
             raise Overdrawn([Fault(kind, finding) for finding in findings], len(self.repaired))
@@ -105,7 +107,7 @@ class Desk:
         return _up_to_date(draft.put(new), old, new)
 
     def _readers(self) -> int:
-        return sum(one.artefact == Checks.__name__ and "right_rejected" in one.rules for one in self.repaired)
+        return sum(one.artefact == Checks.__name__ and not _DISAGREE.isdisjoint(one.rules) for one in self.repaired)
 
     def _written(self, kind: type[A], messages: tuple[Message, ...], last: tuple[Message, ...]) -> A:
         """An artefact; one that is no such document goes back once, which counts too."""
@@ -127,10 +129,10 @@ class Desk:
 def _in_doubt(findings: Sequence[Finding]) -> Finding:
     said = "; ".join(finding.message for finding in findings[:3])
     message = (
-        "whoever reads the request, the manual and the rows comes to another end than the reference, again and again"
-        f" ({said}): work it out anew, or say what is wanted without doubt"
+        "whoever reads the request, the manual and the rows judges these trajectories otherwise, again and again"
+        f" ({said}): work the end out anew, leave out what is not wrong, or say what is wanted without doubt"
     )
-    return Finding(rule="readers_disagree", message=message, where="reference")
+    return Finding(rule="readers_disagree", message=message)
 
 
 def _up_to_date(draft: Draft, old: Model, new: Model) -> Draft:

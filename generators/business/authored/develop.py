@@ -27,6 +27,8 @@ from envsynth.protocols import Context
 
 __all__ = ["Job", "develop_authored"]
 
+LEAST_TOKENS = 8_000
+"""Of an answer: rows and tools are long."""
 _KIND = "authored-worlds"
 _KINDS = {kind.__name__: kind for kind in WORLD}
 
@@ -69,6 +71,11 @@ def develop_authored(job: Job, context: Context) -> Candidate | Dropped:
             "the lead is written by a model, and no author model is configured", where=f"{lead.source} {lead.ref}",
             next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml",
         )  # fmt: skip
+    if client.settings.sampling.max_tokens < LEAST_TOKENS:
+        context.note(
+            f"answers of {client.settings.model} are cut at {client.settings.sampling.max_tokens} tokens, and worlds"
+            f" are long: set sampling = {{ max_tokens = {2 * LEAST_TOKENS} }} in [llm.author] of envsynth.toml"
+        )
     errand = errand_of(lead)
     subject = subject_of(wanted_of(job.settings), source, errand.world, job.scene)
     with Bench(context.blobs, lambda candidate: context.judged(candidate, source), lead) as bench:

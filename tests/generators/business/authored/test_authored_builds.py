@@ -174,16 +174,19 @@ def test_a_plan_that_careful_readers_do_not_follow_is_in_doubt(tmp_path: Path, h
     assert repairs(outcome)["task"][2]["rules"] == ["readers_disagree"]
 
 
-@pytest.mark.parametrize("artefact", [*ARTEFACTS, "Hint"])
-def test_garbage_drops_the_lead_by_its_kind(artefact: str, tmp_path: Path, hand: Any) -> None:
-    answers: dict[str, Answer] = {
-        "model_refused": refusal(), "model_truncated": truncated(), "model_empty": empty(),
-        "model_malformed": text("I would rather write a poem."),
-    }  # fmt: skip
-    for number, (reason, answer) in enumerate(answers.items()):
-        hand.always[artefact] = answer
-        _, (outcome,) = build(tmp_path / str(number), hand, "scenario:free limit=1")
-        assert (outcome.status, outcome.reason) == (OutcomeStatus.DROPPED, reason)
+@pytest.mark.parametrize(
+    ("artefact", "answer", "reason"),
+    [
+        ("Brief", refusal(), "model_refused"), ("Tools", truncated(), "model_truncated"),
+        ("Plan", empty(), "model_empty"), ("Checks", text("I would rather write a poem."), "model_malformed"),
+    ],
+)  # fmt: skip
+def test_garbage_drops_the_lead_by_its_kind(
+    artefact: str, answer: Answer, reason: str, tmp_path: Path, hand: Any
+) -> None:
+    hand.always[artefact] = answer
+    _, (outcome,) = build(tmp_path, hand, "scenario:free limit=1")
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.DROPPED, reason)
 
 
 @pytest.mark.parametrize("artefact", ARTEFACTS)
