@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from envsynth import __version__
-from envsynth.cli import build, doctor, export, image, play, plugins, replay, rollout, sources, validate
+from envsynth.cli import build, doctor, export, image, play, plugins, proxy, replay, rollout, sources, validate
 from envsynth.cli.catalog import app as catalog_app
 from envsynth.errors import EnvsynthError, boundary
 
@@ -43,6 +43,7 @@ app.add_typer(sources.app, name="sources")
 app.add_typer(catalog_app, name="catalog")
 app.command("validate")(validate.validate)
 app.command("rollout")(rollout.rollout)
+app.command("proxy")(proxy.proxy)
 app.command("export")(export.export)
 app.command("replay")(replay.replay)
 app.command("play")(play.play)

@@ -15,7 +15,7 @@ from envsynth.llm.settings import RoleSettings
 if TYPE_CHECKING:
     import openai
 
-__all__ = ["Answered", "AttemptFailed", "Transport"]
+__all__ = ["Answered", "AttemptFailed", "Transport", "key_of"]
 
 Kind = Literal["limited", "server", "connection", "garbled", "rejected", "closed"]
 _GATEWAY = frozenset({502, 504, 524})
@@ -74,7 +74,7 @@ class Transport:
         self._lock = threading.Lock()
         self._client: openai.OpenAI | None = None
         self._pid = 0
-        self._key = _key(settings)
+        self._key = key_of(settings)
         self._most_bytes = (1 << 20) + 64 * settings.sampling.max_tokens
 
     def close(self) -> None:
@@ -177,8 +177,12 @@ class _BrokeOff(ModelEndpointError):
     """What the library lets through while a body is read."""
 
 
-def _key(settings: RoleSettings) -> str:
-    """The key to send; empty where there is none."""
+def key_of(settings: RoleSettings) -> str:
+    """The key to send; empty where there is none.
+
+    Raises:
+        ConfigError: the variable that is to hold it is not set.
+    """
     if not settings.api_key_env:
         return ""
     key = os.environ.get(settings.api_key_env, "").strip()

@@ -222,9 +222,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer, asked=body)
 
     def _send(self, answer: Answer, asked: dict[str, Any] | None = None) -> None:
-        body = answer.rendered(asked or {}, self.server.model.name)
+        streams = bool(asked and asked.get("stream")) and answer.status == 200
+        body = (answer.streamed if streams else answer.rendered)(asked or {}, self.server.model.name)
         self.send_response(answer.status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/event-stream" if streams else "application/json")
         self.send_header("Content-Length", str(len(body)))
         for name, value in answer.headers:
             self.send_header(name, value)

@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 
+_PIECE = 5
+"""Characters of an event of a stream."""
+
+
 class Answer(NamedTuple):
     """One answer. The functions of this module make the usual ones; `_replace` makes the others."""
 
@@ -55,16 +59,34 @@ class Answer(NamedTuple):
             "choices": [{"index": 0, "message": dict(self.message), "finish_reason": self.finish_reason}],
         }
         if self.tells_usage:
-            usage = self.usage or Usage(
-                prompt_tokens=_tokens(asked.get("messages")), completion_tokens=_tokens(self.message)
-            )
-            document["usage"] = {
-                "prompt_tokens": usage.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
-                "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-                "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-            }
+            document["usage"] = self._told_usage(asked)
         return json.dumps(document).encode()
+
+    def streamed(self, asked: Mapping[str, Any], model: str) -> bytes:
+        """The body of the response where `stream` is asked for: an event for each piece of a few characters."""
+        if self.message is None:
+            return self.body
+        head = {"id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 0, "model": model}
+        deltas = [{"role": "assistant"}, *_deltas(self.message)]
+        reasons: list[str | None] = [*(None for _ in deltas), self.finish_reason]
+        chunks: list[dict[str, Any]] = [
+            {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+            for delta, reason in zip([*deltas, {}], reasons, strict=True)
+        ]
+        if self.tells_usage and (asked.get("stream_options") or {}).get("include_usage"):
+            chunks.append({**head, "choices": [], "usage": self._told_usage(asked)})
+        return b"".join(b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks) + b"data: [DONE]\n\n"
+
+    def _told_usage(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        usage = self.usage or Usage(
+            prompt_tokens=_tokens(asked.get("messages")), completion_tokens=_tokens(self.message)
+        )  # fmt: skip
+        return {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        }
 
 
 def text(content: str, *, usage: Usage | None = None) -> Answer:
@@ -135,6 +157,30 @@ def cut(after: int = 40) -> Answer:
 def garbage(body: bytes = b'{"id": "chatcmpl-1", "choices": [{"index"') -> Answer:
     """Status 200 with a body that is no answer, such as broken JSON."""
     return Answer(body=body)
+
+
+def _deltas(message: Mapping[str, JsonValue]) -> list[dict[str, Any]]:
+    """A message in pieces."""
+    found: list[dict[str, Any]] = []
+    for name in ("content", "refusal"):
+        said = message.get(name)
+        found += [{name: piece} for piece in _pieces(said if isinstance(said, str) else "")]
+    calls: Any = message.get("tool_calls") or []
+    for number, call in enumerate(calls):
+        function = call["function"]
+        begun = {"name": function["name"], "arguments": ""}
+        found.append(
+            {"tool_calls": [{"index": number, "id": call["id"], "type": "function", "function": begun}]}
+        )  # fmt: skip
+        found += [
+            {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
+            for piece in _pieces(function["arguments"])
+        ]
+    return found
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
 
 
 def _tokens(value: Any) -> int:

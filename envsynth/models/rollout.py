@@ -26,6 +26,8 @@ class Policy(StrEnum):
     """A trajectory, or the reference with each step right by chance: a policy whose skill is known."""
     MODEL = "model"
     """A language model that calls tools."""
+    HARNESS = "harness"
+    """An agent program with a loop of its own, whose calls to the model go through `envsynth proxy`."""
 
 
 class AttemptStatus(StrEnum):
@@ -86,6 +88,8 @@ class ChatMessage(Model):
     """Of a tool's turn: the call that it answers."""
     reasoning: str = ""
     """What a reasoning model thought aloud before this turn, where its endpoint tells."""
+    given: bool = False
+    """Of an assistant's turn: whether it was put into the model's mouth, such as an example; nothing learns from it."""
 
 
 class ChatTool(Model):

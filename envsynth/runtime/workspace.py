@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..errors import SandboxError, boundary
 from .arguments import check_arguments, recordable
-from .contract import JSON, Backend, Grade, Sandbox, SandboxSpec, Snapshot, ToolResult
+from .contract import JSON, Backend, Grade, Mount, Sandbox, SandboxSpec, Snapshot, ToolResult
 from .controls import plan
 from .edits import EDITING, EditRow, differences, edits_between
 from .episode_db import TraceRow
@@ -143,10 +143,14 @@ class EpisodeSnapshot(NamedTuple):
 class WorkspaceEpisode:
     """One run of a workspace task; implements `contract.Episode`."""
 
-    def __init__(self, task: WorkspaceTask, backend: Backend, *, scratch: Path | None = None) -> None:
+    def __init__(
+        self, task: WorkspaceTask, backend: Backend, *, scratch: Path | None = None, mounts: Sequence[Mount] = ()
+    ) -> None:
         self.task = task
         self._backend = backend
         self._scratch = scratch
+        self._mounts = tuple(mounts)
+        """What the agent sees beside the environment; grading does not."""
         self._sandbox: Sandbox | None = None
         self._transcript = Transcript()
 
@@ -160,7 +164,7 @@ class WorkspaceEpisode:
         self._transcript = Transcript()
         spec = SandboxSpec(
             layers=(self.task.start_folder,),
-            mounts=environment_mounts(self.task.environment),
+            mounts=(*environment_mounts(self.task.environment), *self._mounts),
             covered=environment_covers(self.task.environment),
             scratch=self._scratch,
         )
@@ -216,7 +220,7 @@ class WorkspaceEpisode:
 
     def fork(self) -> WorkspaceEpisode:
         """An independent copy, trace included."""
-        twin = WorkspaceEpisode(self.task, self._backend, scratch=self._scratch)
+        twin = WorkspaceEpisode(self.task, self._backend, scratch=self._scratch, mounts=self._mounts)
         twin._sandbox = self._open_sandbox().fork()
         twin._transcript = self._transcript.copy()
         return twin
