@@ -18,8 +18,9 @@ __all__ = ["Bench", "Tried", "bench_of"]
 
 LOUD = 0.5
 """Share of the tests that passed; where more than so many fail, nobody needs to look for the fault."""
-_TEST_SECONDS = (5.0, 10.0, 20.0, 40.0, 60.0)
-_RUN_SECONDS = (20.0, 40.0, 80.0, 160.0, 300.0)
+_TEST_SECONDS = (10.0, 20.0, 40.0, 60.0)
+_RUN_SECONDS = (60.0, 120.0, 240.0, 300.0)
+"""Limits that are tried, so that equal projects get equal ones however busy the machine is."""
 _SHOWN = 5
 _NEVER_ENDED = re.compile(r"did not end within|ended the test process")
 """What the harness says of a test that hung, or that took the process with it."""
@@ -79,8 +80,8 @@ class Bench:
     def _hurried(self) -> Workspace:
         """The workspace with limits that follow from how long the tests take as they are."""
         command, took = self.workspace.command, self.baseline.cost.wall_s
-        one = next((limit for limit in _TEST_SECONDS if limit >= took + 2), _TEST_SECONDS[-1])
-        whole = next((limit for limit in _RUN_SECONDS if limit >= 4 * took + 10), command.timeout_s)
+        one = next((limit for limit in _TEST_SECONDS if limit >= took + 5), _TEST_SECONDS[-1])
+        whole = next((limit for limit in _RUN_SECONDS if limit >= 6 * took + 20), command.timeout_s)
         limits = {
             "test_timeout_s": min(one, command.test_timeout_s), "timeout_s": min(whole, command.timeout_s),
         }  # fmt: skip
