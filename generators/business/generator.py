@@ -13,8 +13,8 @@ from pydantic import JsonValue
 
 from envsynth.errors import GeneratorError
 from envsynth.generators.business.authored.develop import Job, develop_authored
-from envsynth.generators.business.authored.leads import AUTHORED, authored_leads, errand_of, free_leads
-from envsynth.generators.business.authored.subject import scene_of
+from envsynth.generators.business.authored.leads import AUTHORED, authored_leads, errand_of, free_leads, wanted_of
+from envsynth.generators.business.authored.subject import check_wanted, scene_of
 from envsynth.generators.business.authoring import authoring_findings
 from envsynth.generators.business.checks import first_fault, library_faults
 from envsynth.generators.business.compose import compose
@@ -62,10 +62,8 @@ class Business:
             ConfigError: the industry, the process or an option is unknown, or a value is bad.
             GeneratorError: a document of the industry is not as it should be; says which, and on which line.
         """
-        if is_free(source):
-            read_free(source)
-        else:
-            _sound(read_scenario(source, library()))
+        settings = read_free(source) if is_free(source) else _sound(read_scenario(source, library())).settings
+        check_wanted(wanted_of(settings), source)
 
     def asks(self, lead: Lead, source: Source) -> tuple[Role, ...]:
         """Roles of models that a lead is developed with."""

@@ -20,7 +20,7 @@ from envsynth.llm import quoted
 from envsynth.models import Source
 from envsynth.models.base import canonical_json
 
-__all__ = ["Subject", "Wanted", "passage_of", "personas", "scene_of", "subject_of", "words_of"]
+__all__ = ["Subject", "Wanted", "check_wanted", "passage_of", "personas", "scene_of", "subject_of", "words_of"]
 
 MAX_WORDS = 8_000
 """Characters of a brief or a persona."""
@@ -82,6 +82,19 @@ def words_of(named: str, source: Source, option: str) -> str:
             f"{option}= has {len(text)} characters", where=where, next_step=f"give it 1 to {MAX_WORDS}",
         )  # fmt: skip
     return text
+
+
+def check_wanted(wanted: Wanted, source: Source) -> None:
+    """Look whether what a source line names is there.
+
+    Raises:
+        ConfigError: a file or a folder is not, or says nothing.
+    """
+    if wanted.brief:
+        words_of(wanted.brief, source, "brief")
+    if wanted.persona and wanted.persona not in personas():
+        words_of(wanted.persona, source, "persona")
+    passage_of(wanted, source, 0)
 
 
 def passage_of(wanted: Wanted, source: Source, number: int) -> Passage | None:

@@ -91,6 +91,45 @@ def test_tasks_of_one_world_share_it(tmp_path: Path, hand: Any) -> None:
     assert "wrong_size: Somebody" in second
 
 
+def _hand_in(good: Document) -> None:
+    """Let tasks end with a report of what was paid back."""
+    good["Tools"]["tools"].append({
+        "name": "report", "kind": "submit", "doc": "Report what was paid back, in pence; ends the work.",
+        "parameters": [{"name": "pence", "type": "integer", "minimum": 0, "doc": "How much."}],
+    })  # fmt: skip
+    plan = good["Plan"]
+    for calls in (plan["reference"], plan["alternatives"][0]["calls"], *(one["calls"] for one in plan["wrong"])):
+        paid = [call["arguments"]["pence"] for call in calls if call["tool"] == "refund"]
+        calls.append({"tool": "report", "arguments": {"pence": sum(paid)}})
+    good["Checks"]["checks"][0]["answer"] = {"pence": 2800}
+
+
+def test_an_answer_can_be_asked_for_and_chance_can_be_hidden(tmp_path: Path, hand: Any) -> None:
+    """A submit tool that ends the episode, a clock, and a hidden tape that one tool draws from."""
+    good = hand.good
+    integer, key = {"type": "integer"}, {"type": "integer", "role": "key"}
+    good["Schema"]["tables"] += [
+        {"name": "tape", "hidden": True, "columns": [{"name": "draw", **key}, {"name": "found", **integer}]},
+        {"name": "looks", "columns": [{"name": "used", **integer}, {"name": "found", **integer}]},
+        {"name": "clock", "tolerated": True, "columns": [{"name": "now", "type": "text"}]},
+    ]
+    good["Rows"]["rows"] |= {
+        "tape": [[0, 3], [1, 0], [2, 5], [3, 1]], "looks": [[0, 0]], "clock": [["2026-08-20T10:15:00"]],
+    }  # fmt: skip
+    good["Tools"]["tools"] += [
+        {"name": "look_under_a_stone", "kind": "write", "doc": "Count what lives under the next stone.",
+         "guards": [{"sql": "SELECT used < 4 FROM looks", "error": "there are no more stones"}],
+         "effects": ["UPDATE looks SET found = (SELECT t.found FROM tape t WHERE t.draw = used), used = used + 1"],
+         "result": "SELECT used, found FROM looks", "shape": "row"},
+        {"name": "wait_an_hour", "kind": "clock", "doc": "Let an hour pass.",
+         "effects": ["UPDATE clock SET now = strftime('%Y-%m-%dT%H:%M:%S', now, '+1 hour')"]},
+    ]  # fmt: skip
+    _hand_in(good)
+    _, (outcome,) = build(tmp_path, hand, "scenario:free limit=1")
+    assert (outcome.status, outcome.detail) == (OutcomeStatus.ADMITTED, "")
+    assert repairs(outcome) == {"world": [], "task": []}
+
+
 @pytest.mark.parametrize(
     ("artefact", "path", "value", "rule"),
     [
@@ -121,22 +160,17 @@ def test_one_artefact_is_repaired(
 
 
 def test_what_only_the_ladder_finds_goes_back_to_one_artefact(tmp_path: Path, hand: Any) -> None:
-    """Checks that let more be done than was wanted, which none of the plan's mistakes does."""
-    loose = [
-        "SELECT ended = '2026-08-20' FROM tenancies WHERE id = 801",
-        "SELECT count(*) = 1 FROM tenancies WHERE ended = '2026-08-20'",
-        "SELECT sum(pence) = 2800 FROM cash_book WHERE tenancy = 801 AND kind = 'refund'",
-        "SELECT EXISTS (SELECT 1 FROM offers WHERE plot = 14 AND entry = 53)",
-        "SELECT EXISTS (SELECT 1 FROM notes WHERE person = 301)",
-    ]
-    checks = [{"id": f"part_{number}", "sql": sql} for number, sql in enumerate(loose)]
-    hand.first["Checks"] = [answer_json({"checks": checks})]
+    """Checks that do not look at the answer: all mistakes of the plan are told by the state."""
+    _hand_in(hand.good)
+    checks = copy.deepcopy(hand.good["Checks"])
+    del checks["checks"][0]["answer"]
+    hand.first["Checks"] = [answer_json(checks)]
     _, (outcome,) = build(tmp_path, hand, "scenario:free limit=1")
     assert (outcome.status, outcome.detail) == (OutcomeStatus.ADMITTED, "")
     assert repairs(outcome)["task"] == [{"artefact": "Checks", "rules": ["mutant_survived"]}]
     told = hand.requests[hand.asked.index("Checks", hand.asked.index("Rubric"))].prompt
     assert "ends otherwise" in told
-    for secret in ("801", "2800", "offer_plot", "change_wish", "reference"):
+    for secret in ("801", "2800", "2799", "offer_plot", "report", "reference"):
         assert secret not in told
 
 

@@ -56,6 +56,12 @@ def test_bad_lines_say_what_would_be_right(location: str, extra: dict[str, str],
         leads(source(location, **extra), context)
 
 
+def test_what_a_line_names_is_looked_for_before_any_work() -> None:
+    for extra in ({"brief": "notes/nowhere.md"}, {"corpus": "nowhere"}, {"persona": "notes/nobody.txt"}):
+        with pytest.raises(ConfigError, match=r"nowhere|nobody"):
+            Business().check(source(**extra))
+
+
 def test_a_configured_author_writes_unless_the_line_says_otherwise() -> None:
     assert {lead.strategy for lead in leads(source("retail"))} == {"authored"}
     assert "authored" not in {lead.strategy for lead in leads(source("retail"), WITHOUT)}
