@@ -19,7 +19,15 @@ from envsynth.catalog._dump import logical_content
 from envsynth.catalog._rows import to_outcome, to_run, to_task, to_verdict
 from envsynth.catalog._sql import statements
 from envsynth.catalog.blobs import CatalogBlobs
-from envsynth.catalog.reports import AttemptFigures, CatalogStats, QueryResult, SourceCost, SourceFlicker, StrengthStats
+from envsynth.catalog.reports import (
+    AttemptFigures,
+    CatalogStats,
+    QueryResult,
+    Shared,
+    SourceCost,
+    SourceFlicker,
+    StrengthStats,
+)  # fmt: skip
 from envsynth.errors import CatalogError, ConfigError
 from envsynth.models import (
     Attempt,
@@ -92,9 +100,12 @@ class CatalogReader:
         Raises:
             ConfigError: the condition is not SQL over that view.
         """
-        ids = self.task_ids(where)
+        return self.tasks_by_id(self.task_ids(where))
+
+    def tasks_by_id(self, ids: Sequence[str]) -> list[Task]:
+        """The tasks of these ids, by id; those that are not there are left out."""
         with translated(self.path, "the tasks cannot be read"):
-            return [to_task(*row) for row in self._run("read", "tasks", {"ids": ids})]
+            return [to_task(*row) for row in self._run("read", "tasks", {"ids": list(ids)})]
 
     def task_ids(self, where: str = "") -> list[str]:
         """Ids of the tasks that `tasks` returns, without reading them."""
@@ -102,6 +113,11 @@ class CatalogReader:
         # The line breaks end any comment in the condition.
         result = self.query(f"SELECT id FROM task WHERE (\n{condition}\n) ORDER BY id")
         return [row[0] for row in result.rows]
+
+    def shared(self, one: Sequence[str], two: Sequence[str]) -> list[Shared]:
+        """What two sets of tasks, by id, have in common that would leak from one to the other."""
+        with translated(self.path, "the tasks cannot be compared"):
+            return [Shared(*row) for row in self._run("read", "shared", {"one": list(one), "two": list(two)})]
 
     def tasks_of(self, keys: Sequence[str]) -> list[Task]:
         """The tasks among these leads, by id."""

@@ -14,6 +14,7 @@ __all__ = [
     "CatalogStats",
     "MergeReport",
     "QueryResult",
+    "Shared",
     "SourceCost",
     "SourceFlicker",
     "StrengthStats",
@@ -26,6 +27,18 @@ class QueryResult(NamedTuple):
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     """Values as DuckDB gives them to Python."""
+
+
+class Shared(NamedTuple):
+    """What two sets of tasks have in common."""
+
+    trait: str
+    """`task`, `near-duplicate`, or one of the view `trait`."""
+    value: str
+    task: str
+    """One that has it, of the first set."""
+    other: str
+    """One of the second."""
 
 
 class AttemptFigures(NamedTuple):

@@ -10,18 +10,30 @@ import typer
 from envsynth.cli._options import CatalogOption, WhereOption
 
 
-def export(
+def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     format: Annotated[str, typer.Option("--format", metavar="NAME", help="Exporter.")] = "gymnasium",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder of the pack; else one under outputs/.")
     ] = None,
     catalog: CatalogOption = None,
     where: WhereOption = "",
+    split: Annotated[
+        list[str] | None,
+        typer.Option("--split", metavar="NAME=SQL", help="A pack of its own for each, in a folder NAME; repeatable."),
+    ] = None,
+    allow_shared: Annotated[
+        str,
+        typer.Option("--allow-shared", metavar="TRAITS", help="What splits may have in common, such as skin,company."),
+    ] = "",
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="An option of the exporter; repeatable.")
     ] = None,
 ) -> None:
-    """Write tasks of the catalog as a pack. Needs no cache: the catalog has every content."""
+    """Write tasks of the catalog as a pack, or as one for each split. Needs no cache: the catalog has every content.
+
+    Splits must share no task, near-duplicate, world, company, mechanism, skin or repository; what they share is named,
+    and nothing is written.
+    """
     from envsynth import plugins
     from envsynth.catalog import Catalog
     from envsynth.cli._options import catalog_path
@@ -32,17 +44,28 @@ def export(
     if not all(text.partition("=")[2] for text in option or []):
         raise ConfigError("an exporter's option is KEY=VALUE", where="--option", next_step="envsynth export --help")
     from envsynth.cli._result import as_called, quoted
+    from envsynth.exporters.splits import parsed_splits, split_ids
 
+    splits = parsed_splits(split or [])
+    if splits and where:
+        raise ConfigError("both --split and --where are given", where="command line", next_step="leave one out")
     exporter = plugins.load("exporters", format)()
     path = catalog_path(catalog)
     config = load_config(catalog=path, format=format)
+    folder = out or config.out / config.pack_name
     with Catalog.open(path, read_only=True) as opened:
-        tasks = opened.tasks(where)
-        if not tasks:
+        if splits:
+            allowed = [trait.strip() for trait in allow_shared.split(",") if trait.strip()]
+            chosen = split_ids(opened, splits, allowed)
+        else:
+            chosen = {"": opened.task_ids(where)}
+        if not any(chosen.values()):
             raise ExportError(
                 "no task is selected", where=str(path), cause=f"none fits {where}" if where else "the catalog has none",
                 next_step="envsynth catalog ls",
             )  # fmt: skip
-        pack = exporter.export(tasks, opened.blobs, out or config.out / config.pack_name, options)
-    typer.echo(f"{len(tasks)} tasks in {pack}")
-    typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)
+        for name, ids in chosen.items():
+            given = {"name": f"{folder.name}-{name}".lower(), **options} if name else options
+            pack = exporter.export(opened.tasks_by_id(ids), opened.blobs, folder / name if name else folder, given)
+            typer.echo(f"{len(ids)} tasks in {pack}")
+            typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)

@@ -117,3 +117,16 @@ ORDER BY task, policy, model, settings, hinted, k
 SELECT key, task, policy, model, hinted, k, status, failure, success, outcome, turns, calls,
     prompt_tokens + completion_tokens AS tokens, cost_usd, wall_s, model_s, trouble
 FROM attempt WHERE key IN (SELECT unnest($keys)) ORDER BY task, hinted, k
+
+-- name: shared
+WITH one AS (SELECT unnest($one) AS id), two AS (SELECT unnest($two) AS id)
+SELECT 'task' AS trait, one.id AS value, one.id AS task, two.id AS other FROM one JOIN two USING (id)
+UNION ALL
+SELECT 'near-duplicate', why, task, other FROM near_duplicate
+WHERE (task IN (FROM one) AND other IN (FROM two)) OR (task IN (FROM two) AND other IN (FROM one))
+UNION ALL
+SELECT a.trait, a.value, min(a.id), min(b.id)
+FROM trait AS a JOIN trait AS b ON a.trait = b.trait AND a.value = b.value
+WHERE a.id IN (FROM one) AND b.id IN (FROM two)
+GROUP BY a.trait, a.value
+ORDER BY ALL

@@ -37,6 +37,9 @@
 -- name: near_duplicate
 -- pairs of tasks of nearly the same change: task, other (the later id), similarity, why
 
+-- name: trait
+-- what tasks may share, one row each: id, trait (world, company, mechanism, skin, repository), value
+
 -- name: mechanism
 -- one row a mechanism task: family, kin, skin, level, presentation, mechanism (equal in all presentations), utilities
 
