@@ -2,7 +2,7 @@
 
 from envsynth.rewriting.facts import LEAVES_OUT, Fact, Original, facts_said
 from envsynth.rewriting.levels import LEVELS
-from envsynth.rewriting.literals import literals, states
+from envsynth.rewriting.literals import literals, says, states
 from envsynth.rewriting.rewriter import Rewritten, rewrite, rewriting_version
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "literals",
     "rewrite",
     "rewriting_version",
+    "says",
     "states",
 ]

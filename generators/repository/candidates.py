@@ -22,6 +22,7 @@ from envsynth.generators.repository.gitdir import GitDir
 from envsynth.generators.repository.history import Commit
 from envsynth.generators.repository.instruction import Material, Written
 from envsynth.generators.repository.interface import Project, defined_names
+from envsynth.generators.repository.retold import reworded, rewriter_of
 from envsynth.generators.repository.split import Split, patch_of, text_of
 from envsynth.generators.repository.vagueness import level_of
 from envsynth.generators.repository.verifier import code_verifier
@@ -192,7 +193,9 @@ class Work:
             tests={path: text for path in tests if (text := self._text(hidden, path)) is not None},
             level=level_of(self.settings.vagueness, self.lead.seed, self.lead.ref),
         )  # fmt: skip
-        return instruct(brief, author_of(self.settings, self.source, self.context), self.context.note)
+        written = instruct(brief, author_of(self.settings, self.source, self.context), self.context.note)
+        rewriter = rewriter_of(self.settings, self.source, self.context)
+        return reworded(written, brief, self.settings, self.lead, rewriter)
 
     def _diff(self) -> bytes:
         """The known solution as a unified diff."""

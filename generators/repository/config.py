@@ -42,6 +42,9 @@ class Settings(Model):
     """Who writes instructions; None: the author role's model where there is one."""
     vagueness: tuple[Level, ...] = Field(default=(1,), min_length=1)
     """How much the instructions of a model say, one of these for each lead; see `vagueness.py`."""
+    rewrite: tuple[Level, ...] = ()
+    """Levels of vagueness to which a model rewrites deterministic instructions, one of these for each lead; empty: they
+    stay."""
 
     @field_validator("tests", mode="before")
     @classmethod
@@ -60,7 +63,7 @@ class Settings(Model):
             raise ValueError("there is no such file; name it from the working folder, or from the root")
         return recipe
 
-    @field_validator("vagueness", mode="before")
+    @field_validator("vagueness", "rewrite", mode="before")
     @classmethod
     def _levels(cls, value: object) -> object:
         parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
@@ -91,4 +94,10 @@ def read_settings(source: Source) -> Settings:
             raise ConfigError(
                 f"no strategy {strategy!r} for repositories", where=where, next_step=f"use {', '.join(STRATEGIES)}"
             )
-    return read_options(source, Settings, "a repository")
+    settings = read_options(source, Settings, "a repository")
+    if settings.rewrite and settings.author != "deterministic":
+        raise ConfigError(
+            "rewrite= is for instructions that are not a model's already", where=where,
+            next_step="add author=deterministic, or use vagueness= instead",
+        )  # fmt: skip
+    return settings

@@ -23,6 +23,7 @@ from envsynth.generators.repository.drill import Drilled, drill
 from envsynth.generators.repository.gitdir import GitDir
 from envsynth.generators.repository.history import Scanned, read_commit, scan
 from envsynth.generators.repository.lm_bugs import LM_STRATEGIES, require_author
+from envsynth.generators.repository.retold import rekeyed, rewriter_of
 from envsynth.generators.repository.roles import RoleBook
 from envsynth.generators.repository.split import Split, TreeReader, split
 from envsynth.models import Candidate, Dropped, Lead, Source, digest_of
@@ -55,7 +56,8 @@ class Repository:
 
     def asks(self, lead: Lead, source: Source) -> tuple[str, ...]:
         """Roles of models that are asked for a lead."""
-        told = read_settings(source).author != "deterministic"
+        settings = read_settings(source)
+        told = settings.author != "deterministic" or settings.rewrite
         return ("author",) if told or lead.strategy in LM_STRATEGIES else ()
 
     # --- plan ----------------------------------------------------------------------------------------------
@@ -87,8 +89,12 @@ class Repository:
             for strategy in strategies
         ]  # fmt: skip
         authored = author_of(settings, source, context) is not None
+        rewritten = rewriter_of(settings, source, context) is not None
         for found in in_turn(plans, source.options.limit or DEFAULT_LIMIT):
-            yield keyed(found, settings) if authored and isinstance(found, Lead) else found
+            if isinstance(found, Lead) and (rewritten or authored):
+                yield rekeyed(found, settings) if rewritten else keyed(found, settings)
+            else:
+                yield found
 
     def _commits(self, blank: Lead, git: GitDir, source: Source, context: Context) -> Iterator[Lead | Dropped]:
         """Every scanned commit, newest first: a lead, or dropped with its reason."""
