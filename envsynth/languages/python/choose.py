@@ -68,6 +68,11 @@ def fitting_interpreters(
     return early + late
 
 
+def usable_versions() -> list[str]:
+    """Versions of the installed interpreters on which tests can be run, oldest first."""
+    return [one.version for one in installed_interpreters() if version_tuple(one.version) >= OLDEST]
+
+
 def _advice(demand: SpecifierSet, newest: str) -> str:
     """What to install: the newest release of the project's time that it allows, else the oldest later one."""
     known = [version for version in releases() if version_tuple(version) >= OLDEST]

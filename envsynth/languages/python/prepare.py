@@ -183,7 +183,7 @@ class Builder:
         try:
             pins, site = self._resolve(rung, interpreter)
         except Unresolvable as exc:
-            self._log.append(f"{rung.what}: {' '.join(str(exc).split())[:_REASON]}")
+            self._note(rung, interpreter.version, " ".join(str(exc).split())[:_REASON])
             return None
         return self._solution(interpreter, rung, pins, site, wheel)
 
@@ -242,7 +242,8 @@ class Builder:
         found, errors = _collected(report)
         if not found:
             said = errors[0].message if errors else report.trouble or report.output_tail
-            self._log.append(f"{rung.what}: {' '.join(said.split())[-_REASON:] or 'nothing was collected'}")
+            said = " ".join(said.split())[-_REASON:] or "nothing was collected"
+            self._note(rung, solution.recipe.interpreter, said)
             return False
         if self._best is None or found > self._best[0]:
             self._best = (found, solution)
@@ -285,6 +286,9 @@ class Builder:
             said = " ".join((report.trouble or report.output_tail).split())[-_TOLD:]
             findings.append(Finding(rule="nothing_collected", message=said or "nothing was collected"))
         return Attempt(solution, found, tuple(findings))
+
+    def _note(self, rung: Rung, version: str, said: str) -> None:
+        self._log.append(f"{rung.what}, Python {version}: {said}")
 
     def _environment(self, solution: Solution) -> Path:
         return ensure_environment(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envsynth.errors import ModelOutputError
+from envsynth.languages.python.choose import usable_versions
 from envsynth.languages.python.declared import requires_python
 from envsynth.languages.python.layout import choose_runner
 from envsynth.languages.python.prepare import Attempt, Builder, Solution, Unsolved, unsolved
@@ -19,7 +20,6 @@ from envsynth.languages.python.sdist import registry_settings
 from envsynth.languages.python.wanted import WantedRecipe, unfit_parts, wanted_by
 from envsynth.models import Finding, Source, digest_of
 from envsynth.protocols import Context
-from envsynth.runtime.interpreters import installed_interpreters
 
 if TYPE_CHECKING:
     from envsynth.llm import Client, Message
@@ -59,7 +59,7 @@ class Repair:
         self._builder, self._project, self._newest = builder, project, newest
         self._source, self._context = source, context
         self._best: tuple[Attempt, WantedRecipe] | None = None
-        self._interpreters = [one.version for one in installed_interpreters()]
+        self._interpreters = usable_versions()
         self._rounds = 0
 
     def kept(self) -> bool:
@@ -193,7 +193,7 @@ def asked_for(builder: Builder, source: Source, context: Context) -> Solution | 
         SourceError: under it no test can be collected.
         SandboxError: the registry, the disk or the sandbox failed.
     """
-    wanted = wanted_by(source, [one.version for one in installed_interpreters()])
+    wanted = wanted_by(source, usable_versions())
     if wanted is None:
         return None
 
