@@ -93,13 +93,13 @@ def _world(
     draw = _draw("world", job.lead.seed, errand.place, errand.process, errand.world)
 
     def write() -> str:
-        desk = Desk(client, bench, Assignment(subject.material, draw))
+        desk = Desk(client, bench, Assignment(subject.material, draw, errand.world + 1))
         draft = desk.finish(Draft(), WORLD, lambda whole: examine_world(whole, bench))
         return _Kept(artefacts=draft.document(), repairs=[one.document() for one in desk.repaired]).to_json()
 
     settings = client.settings
     model = [settings.model, settings.sampling.document(), settings.max_chars]
-    key = digest_of([VERSION, prompts_version(), model, subject.material, draw])
+    key = digest_of([VERSION, prompts_version(), model, subject.material, errand.world, draw])
     kept = _Kept.from_json(context.remember(_KIND, key, write))
     artefacts = {kind: kind.model_validate(kept.artefacts[name]) for name, kind in _KINDS.items()}
     return Draft(artefacts), kept.repairs

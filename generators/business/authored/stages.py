@@ -48,7 +48,7 @@ class Assignment(NamedTuple):
     draw: int
     """Other worlds of the same material have other numbers."""
     number: int = 1
-    """Of the task in its world, from 1."""
+    """Of the world in its source, or of the task in its world, from 1."""
     level: int = 1
     vagueness: int = 0
 
@@ -115,7 +115,7 @@ def _calls(calls: Sequence[ToolCall]) -> str:
 
 
 def _of_brief(draft: Draft, assignment: Assignment) -> dict[str, str]:
-    return {"material": assignment.material}
+    return {"material": assignment.material, "number": str(assignment.number)}
 
 
 def _of_plan(draft: Draft, assignment: Assignment) -> dict[str, str]:

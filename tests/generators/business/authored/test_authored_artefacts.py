@@ -230,3 +230,16 @@ def test_the_manual_of_a_world_is_its_pages(good: Document, drafted: Callable[[D
     assert [tool.name for tool in world.tools[:2]] == ["list_pages", "read_page"]
     assert [row[0] for row in world.rows["pages"]] == ["giving_up", "waiting_list"]
     assert world.tools[1].parameters[0].enum == ("giving_up", "waiting_list")
+
+
+def test_worlds_of_one_material_are_told_apart(good: Document, drafted: Callable[[Document], Draft]) -> None:
+    first, third = (messages_of(STAGES[artefacts.Brief], Draft(), Assignment("a mill", 0, number)) for number in (1, 3))
+    assert "a mill" in first[1].content
+    assert "It is world 3 of a series" in third[1].content
+    assert first != third
+    second_task = Assignment("", 0, number=2, level=4, vagueness=3)
+    plan = messages_of(STAGES[artefacts.Plan], drafted(good), second_task)[1].content
+    assert "wrong_size: Somebody on the list" in plan
+    assert "may not be done as it is wished" in plan
+    asked = messages_of(STAGES[artefacts.Instruction], drafted(good), second_task)[1].content
+    assert "all rules are left to the house" in asked
