@@ -11,7 +11,7 @@ from envsynth.cli._options import CatalogOption, WhereOption
 
 
 def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
-    format: Annotated[str, typer.Option("--format", metavar="NAME", help="Exporter.")] = "gymnasium",
+    format: Annotated[str, typer.Option("--format", metavar="NAME", help="Exporter; chat: attempts.")] = "gymnasium",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder of the pack; else one under outputs/.")
     ] = None,
@@ -28,8 +28,12 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="An option of the exporter; repeatable.")
     ] = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="With --format chat: preference pairs too.")] = False,
 ) -> None:
     """Write tasks of the catalog as a pack, or as one for each split. Needs no cache: the catalog has every content.
+
+    --format chat writes attempts of rollouts instead, as conversations with a loss mask and rewards: --where is then
+    over the table attempt, such as "success AND NOT hinted"; --pairs adds preference pairs.
 
     Splits must share no task, near-duplicate, world, company, mechanism, skin or repository; what they share is named,
     and nothing is written.
@@ -43,14 +47,19 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     options = dict(text.partition("=")[::2] for text in option or [])
     if not all(text.partition("=")[2] for text in option or []):
         raise ConfigError("an exporter's option is KEY=VALUE", where="--option", next_step="envsynth export --help")
+    from envsynth.cli._chat import export_attempts, require_fitting
     from envsynth.cli._result import as_called, quoted
     from envsynth.exporters.splits import parsed_splits, split_ids
 
     splits = parsed_splits(split or [])
     if splits and where:
         raise ConfigError("both --split and --where are given", where="command line", next_step="leave one out")
-    exporter = plugins.load("exporters", format)()
     path = catalog_path(catalog)
+    require_fitting(format, pairs=pairs, split=bool(splits))
+    if format == "chat":
+        export_attempts(path, out or load_config(catalog=path).out / "attempts-chat", where, options, pairs=pairs)
+        return
+    exporter = plugins.load("exporters", format)()
     config = load_config(catalog=path, format=format)
     folder = out or config.out / config.pack_name
     with Catalog.open(path, read_only=True) as opened:
