@@ -20,7 +20,7 @@ from envsynth.languages.python import Python
 from envsynth.languages.python import repair as repair_module
 from envsynth.languages.python.prepare import Attempt, Unsolved, unsolved
 from envsynth.languages.python.project import Project
-from envsynth.languages.python.repair import ROUNDS, Repair
+from envsynth.languages.python.repair import ROUNDS, Repair, own_names
 from envsynth.languages.python.wanted import WantedRecipe, unfit_parts
 from envsynth.llm import LlmSettings, Usage
 from envsynth.llm.scripted import Received, ScriptedModel
@@ -189,7 +189,7 @@ def test_a_recipe_of_a_model_is_kept_for_builds_and_machines_without_one(
 NONSENSE: list[dict[str, Any]] = [
     {"python": "2.7"}, {"python": VERSION, "requirements": ["-e ."]},
     {"python": VERSION, "requirements": ["tint @ file:///etc/passwd"]},
-    {"python": VERSION, "variables": {"LD_PRELOAD": "x.so"}},
+    {"python": VERSION, "variables": {"LD_PRELOAD": "x.so"}}, {"python": VERSION, "requirements": ["Shade[all]>1"]},
 ]  # fmt: skip
 
 
@@ -296,6 +296,20 @@ def test_nothing_is_built_from_source_where_it_would_see_a_login(
     (finding,) = repair._examined(WantedRecipe(python=VERSION))
     assert asked == [expected]
     assert "pw1" not in finding.message
+
+
+def test_a_project_is_never_installed_from_the_registry(context_of: Callable[..., BuildContext]) -> None:
+    """A later release would hold the solution."""
+    files = {
+        "pyproject.toml": '[project]\nname = "Big.Name"\n', "src/inner/__init__.py": "", "flat/__init__.py": "",
+        "tool.py": "", "tests/__init__.py": "", "tests/test_x.py": "",
+    }  # fmt: skip
+    context = context_of()
+    own = own_names(Project(tree(context, files), context.blobs.get))
+    assert own == {"big-name", "inner", "flat", "tool"}
+    for name in ("big_name", "BIG-NAME>=1", "inner", "Flat[x]"):
+        (finding,) = unfit_parts(WantedRecipe(python=VERSION, requirements=(name,)), [VERSION], own)
+        assert "is the project itself" in finding.message
 
 
 def test_a_recipe_file_that_is_none(context_of: Callable[..., BuildContext], tmp_path: Path) -> None:

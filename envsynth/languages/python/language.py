@@ -88,7 +88,7 @@ class Python:
                 next_step="leave the source out",
             )  # fmt: skip
         with boundary(SandboxError, "the environment could not be prepared", where=source.uri):
-            solution = asked_for(builder, source, context)
+            solution = asked_for(builder, project, source, context)
             if solution is None:
                 try:
                     solution = Solution.from_json(context.remember("python-solution", builder.key(), make), source.uri)

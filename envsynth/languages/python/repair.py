@@ -10,9 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from envsynth.errors import ModelOutputError
 from envsynth.languages.python.choose import usable_versions
-from envsynth.languages.python.declared import requires_python
+from envsynth.languages.python.declared import declared, requires_python
 from envsynth.languages.python.layout import choose_runner
 from envsynth.languages.python.prepare import Attempt, Builder, Solution, Unsolved, unsolved
 from envsynth.languages.python.project import Project
@@ -136,7 +138,7 @@ class Repair:
     def _examined(self, wanted: WantedRecipe) -> Sequence[Finding]:
         """Try a recipe; what went wrong, without the user's passwords."""
         self._rounds += 1
-        if unfit := list(unfit_parts(wanted, self._interpreters)):
+        if unfit := list(unfit_parts(wanted, self._interpreters, own_names(self._project))):
             return unfit
         # A build from source sees how the registry is reached; a login there is not for code that a model picked.
         attempt = self._builder.attempt(wanted, wheels_only=any(map(_LOGIN.search, registry_settings().values())))
@@ -146,8 +148,12 @@ class Repair:
 
     def _keep(self, model: str, solution: Solution, wanted: WantedRecipe) -> None:
         """Write the recipe with everything pinned, and say where."""
+        own = own_names(self._project)  # one that another distribution brought along comes with it again
+        pins = tuple(
+            pin for pin in solution.recipe.requirements if canonicalize_name(pin.partition("==")[0]) not in own
+        )
         pinned = WantedRecipe(
-            python=solution.recipe.interpreter, requirements=solution.recipe.requirements,
+            python=solution.recipe.interpreter, requirements=pins,
             newest=solution.recipe.newest[:10], build=wanted.build, variables=wanted.variables,
         )  # fmt: skip
         folder = self._context.cache_dir / "recipes"
@@ -185,7 +191,16 @@ class Repair:
                 yield quoted(shown, path)
 
 
-def asked_for(builder: Builder, source: Source, context: Context) -> Solution | None:
+def own_names(project: Project) -> frozenset[str]:
+    """What a project may be called at the registry: its declared name, and those of its packages and modules."""
+    tops = {path.partition("/")[0] for path in project.paths if path.endswith("/__init__.py")}
+    tops |= {path.split("/")[1] for path in project.paths if re.fullmatch(r"(?:src|lib)/[^/]+/__init__\.py", path)}
+    tops |= {path.removesuffix(".py") for path in project.paths if path.endswith(".py") and "/" not in path}
+    names = {declared(project, "", usable_versions()[-1]).name, *tops} - {"", "src", "lib", "tests", "test", "docs"}
+    return frozenset(canonicalize_name(name) for name in names)
+
+
+def asked_for(builder: Builder, project: Project, source: Source, context: Context) -> Solution | None:
     """The solution of the recipe that a source's option `recipe=FILE` names; None: it names none.
 
     Raises:
@@ -193,7 +208,7 @@ def asked_for(builder: Builder, source: Source, context: Context) -> Solution | 
         SourceError: under it no test can be collected.
         SandboxError: the registry, the disk or the sandbox failed.
     """
-    wanted = wanted_by(source, usable_versions())
+    wanted = wanted_by(source, usable_versions(), own_names(project))
     if wanted is None:
         return None
 

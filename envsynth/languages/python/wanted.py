@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from pydantic import Field, ValidationError
 
 from envsynth.errors import ConfigError
@@ -44,18 +45,19 @@ class WantedRecipe(Model):
     """Environment variables that the tests need, with plain values."""
 
 
-def unfit_parts(wanted: WantedRecipe, interpreters: Sequence[str]) -> Iterator[Finding]:
+def unfit_parts(wanted: WantedRecipe, interpreters: Sequence[str], own: Container[str] = ()) -> Iterator[Finding]:
     """What speaks against a recipe before it is tried.
 
     Args:
         wanted: the recipe.
         interpreters: versions that are installed.
+        own: what the project itself may be called, normalised; a release of it would hold what tasks ask for.
     """
     if wanted.python not in interpreters:
         message = f"Python {wanted.python[:20]!r} is not installed; installed: {', '.join(interpreters)}"
         yield Finding(rule="recipe_unfit", where="python", message=message)
     for line in wanted.requirements:
-        if wrong := _wrong_requirement(line):
+        if wrong := _wrong_requirement(line, own):
             yield Finding(rule="recipe_unfit", where="requirements", message=f"{line[:80]!r} {wrong}")
     if wanted.newest and not _is_past_day(wanted.newest):
         message = f"{wanted.newest!r} is no day of the past, written YYYY-MM-DD"
@@ -67,12 +69,13 @@ def unfit_parts(wanted: WantedRecipe, interpreters: Sequence[str]) -> Iterator[F
             yield Finding(rule="recipe_unfit", where="variables", message=f"the value of {name} is no short text")
 
 
-def wanted_by(source: Source, interpreters: Sequence[str]) -> WantedRecipe | None:
+def wanted_by(source: Source, interpreters: Sequence[str], own: Container[str]) -> WantedRecipe | None:
     """The recipe that a source's option `recipe=FILE` names; None: it names none.
 
     Args:
         source: with the option, or without.
         interpreters: versions that are installed.
+        own: what the project itself may be called, normalised.
 
     Raises:
         ConfigError: the file cannot be read, or holds no recipe, or what no recipe may hold.
@@ -88,7 +91,7 @@ def wanted_by(source: Source, interpreters: Sequence[str]) -> WantedRecipe | Non
     except ValidationError as exc:
         cause = str(exc.errors()[0]["msg"])
     else:
-        unfit = next(unfit_parts(wanted, interpreters), None)
+        unfit = next(unfit_parts(wanted, interpreters, own), None)
         if unfit is None:
             return wanted
         cause = f"{unfit.where}: {unfit.message}"
@@ -98,7 +101,7 @@ def wanted_by(source: Source, interpreters: Sequence[str]) -> WantedRecipe | Non
     )  # fmt: skip
 
 
-def _wrong_requirement(line: str) -> str:
+def _wrong_requirement(line: str, own: Container[str]) -> str:
     """What is wrong with a requirement line; nothing: it names distributions of the registry and no more."""
     if len(line) > _MAX_LINE or not line.isprintable():
         return "is no short line"
@@ -108,6 +111,8 @@ def _wrong_requirement(line: str) -> str:
         requirement = Requirement(line)
     except InvalidRequirement:
         return "is no PEP 508 requirement"
+    if canonicalize_name(requirement.name) in own:
+        return "is the project itself, which is not installed from the registry"
     return "names an address; only the registry may be used" if requirement.url is not None else ""
 
 
