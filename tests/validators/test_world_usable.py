@@ -93,3 +93,16 @@ def test_what_the_panel_does_need_not_be_found(cache: Cache, judge: Judge) -> No
 
 def _calls() -> list[tuple[str, Any]]:
     return [(call.tool, call.arguments) for call in world_bench.SHOP_PANEL[0].calls]
+
+
+def test_a_tool_that_is_about_what_another_one_makes_succeeds(cache: Cache, judge: Judge) -> None:
+    """Orders are numbered from 8001 on, and there are none at the start."""
+    world = worldkit.with_tool(
+        "collect", kind="write", parameters={"order_id": {"type": "integer", "doc": "The order's number."}},
+        guards=[{"sql": "SELECT EXISTS (SELECT 1 FROM orders WHERE id = :order_id)", "error": "there is no order"}],
+        effects=["DELETE FROM orders WHERE id = :order_id"],
+    )  # fmt: skip
+    world["tools"]["order"]["effects"][0] = (
+        "INSERT INTO orders(id, item, amount) VALUES (coalesce((SELECT max(id) FROM orders), 8000) + 1, :item, :amount)"
+    )
+    assert judge(world_bench.candidate(cache, world)) == []

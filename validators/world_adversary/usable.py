@@ -16,6 +16,7 @@ from random import Random
 from envsynth.models import Finding, Tool, World
 from envsynth.models.world import Parameter
 from envsynth.runtime.contract import JSON
+from envsynth.runtime.worlds.authority import open_database
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 from envsynth.runtime.worlds.sqltext import Token, tokens
 from envsynth.validators.worlds.opened import Opened
@@ -66,9 +67,11 @@ def _unusable(model: WorldModel) -> dict[str, str]:
     try:
         for tool in world.tools:
             _Search(tool, world).run(episode, [], found, errors)
+        ends = {tool.name for tool in world.tools if tool.kind == "submit"}
         for tool in world.tools:
             if tool.name in errors:
-                _Search(tool, world).run(episode, list(found), found, errors)
+                before = [call for call in found if call[0] not in ends]
+                _Search(tool, world).run(episode, before, found, errors)
     finally:
         episode.close()
     return errors
@@ -90,6 +93,8 @@ class _Search:
     def run(self, episode: WorldEpisode, before: Sequence[Call], found: list[Call], errors: dict[str, str]) -> None:
         """Try calls after others; what is accepted goes to `found`, else the best one's refusal to `errors`."""
         self._start(episode, before)
+        if before:
+            self._look_around(episode)
         best, furthest, error = self._drawn(), -1, ""
         for _ in range(MAX_TRIES if self._pools else 1):
             values = self._changed(best, furthest)
@@ -115,6 +120,11 @@ class _Search:
         if episode.over:
             episode.reset()
 
+    def _look_around(self, episode: WorldEpisode) -> None:
+        """Draw from the rows that are there now: calls before this one may have made what it is about."""
+        world = self._world.model_copy(update={"rows": _rows_now(episode, self._world)})
+        self._pools = {one.name: _pool(one, self._tool, world) for one in (*self._parameters, *self._fields)}
+
     def _drawn(self) -> dict[str, JSON]:
         return {name: self._random.choice(pool) for name, pool in self._pools.items()}
 
@@ -137,6 +147,23 @@ class _Search:
         """The number of the guard that refused; the last one's, and one, where it was something else."""
         numbers = (number for number, guard in enumerate(self._tool.guards) if error.endswith(guard.error))
         return next(numbers, len(self._tool.guards) if "the call" in error else -1)
+
+
+def _rows_now(episode: WorldEpisode, world: World) -> dict[str, tuple[tuple[JSON, ...], ...]]:
+    """Rows of every visible table, as they are at this moment of an episode."""
+    database = open_database()
+    try:
+        database.deserialize(episode.image())
+        found = {}
+        for table in world.tables:
+            if not table.hidden:
+                columns = ", ".join(f'"{column.name}"' for column in table.columns)
+                found[table.name] = tuple(
+                    database.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY 1').fetchall()
+                )
+        return found
+    finally:
+        database.close()
 
 
 def _pool(parameter: Parameter, tool: Tool, world: World) -> list[JSON]:

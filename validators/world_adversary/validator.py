@@ -36,7 +36,7 @@ class WorldAdversary:
     """
 
     name = "world_adversary"
-    version = "5"
+    version = "6"
     order = 40
     environment = "world"
 
