@@ -130,6 +130,9 @@ def examined(rewriting: Rewriting, original: Original, blocks: Blocks, level: in
         level: that was wanted.
     """
     text = blocks.bare(rewriting.text)
+    if len(rewriting.text.strip()) > bounds(blocks.text, level)[1]:
+        # Not even searched.
+        return [next(_form(rewriting.text, blocks, level))]
     return [
         *_form(rewriting.text, blocks, level), *_kept(rewriting, text, original, level),
         *_added(text, blocks.bare(blocks.text)), *_leaked(text, original),

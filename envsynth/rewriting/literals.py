@@ -20,7 +20,9 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _GROUPED = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _NUMBER = re.compile(r"(-?\d+(?:[.,]\d+)*)(?:st|nd|rd|th)?(?:[-/]([A-Za-z]+|\d+(?:[.,]\d+)*))?")
 _CODE = re.compile(r"[@_]|://|\w\.\w|^/|\d")
-_START = re.compile(r"(?:^|[.!?:;]['’\"”)]*\s+|\n\s*|[-*]\s+|[\"“«(]\s*)$")
+_BEFORE = 16
+"""So many characters before a word tell whether a sentence begins with it."""
+_START = re.compile(r"(?:[.!?:;]['’\"”)]*\s+|\n\s*|[-*]\s+|[\"“«(]\s*)$")
 _ABBREVIATED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 _I = re.compile(r"I(?:['’]\w+)?")
 
@@ -43,7 +45,8 @@ def literals(text: str) -> Counter[Told]:
         content = next(part for part in quote.groups() if part)
         found[Told("quote", _squeezed(content))] += 1
     for chunk in _CHUNK.finditer(text):
-        found.update(_of_chunk(chunk[0], begins=_START.search(text[: chunk.start()]) is not None))
+        before = text[max(0, chunk.start() - _BEFORE) : chunk.start()]
+        found.update(_of_chunk(chunk[0], begins=not before.strip() or _START.search(before) is not None))
     return found
 
 
