@@ -514,3 +514,21 @@ def test_no_table_takes_the_place_of_what_grading_reads(name: str) -> None:
     document["tables"][name] = {"columns": {"a": {"type": "integer"}}}
     with pytest.raises(ValidationError, match="taken by grading or by SQLite"):
         World.model_validate(document)
+
+
+EVERY = (
+    ("UPDATE stock SET price = :cents", {"effect_on_every_row"}),
+    ("UPDATE OR IGNORE stock SET price = (SELECT :cents FROM state WHERE day = 0)", {"effect_on_every_row"}),
+    ("DELETE FROM stock RETURNING item", {"effect_on_every_row"}),
+    ("UPDATE stock SET price = :cents WHERE price > :cents", set()),
+    ("UPDATE state SET money = :cents", set()),
+)
+
+
+@pytest.mark.parametrize(("effect", "found"), EVERY)
+def test_an_effect_says_which_rows_it_means(cache: Cache, judge: Judge, effect: str, found: set[str]) -> None:
+    cents = {"cents": {"type": "integer", "doc": "How much."}}
+    document = tool(kind="write", parameters=cents, effects=[effect])
+    assert rules(judge(world_bench.candidate(cache, document))) - {"parameter_unused"} == found
+    document = tool(kind="clock", parameters=cents, effects=[effect])
+    assert judge(world_bench.candidate(cache, document)).status is VerdictStatus.PASS

@@ -14,6 +14,7 @@ from envsynth.runtime.worlds.authority import Connection
 from envsynth.runtime.worlds.sqltext import tokens
 from envsynth.timing import Stopwatch
 from envsynth.validators.world_static.copies import copy_findings
+from envsynth.validators.world_static.every_row import every_row_finding
 from envsynth.validators.world_static.forgiving import forgiving_findings
 from envsynth.validators.world_static.inner_order import unordered_inside
 from envsynth.validators.world_static.ordering import lacks_order
@@ -47,7 +48,7 @@ class WorldStatic:
     """A world task keeps to its authority, hides what it hides, says what it must, and asks for something."""
 
     name = "world_static"
-    version = "5"
+    version = "6"
     order = 10
     environment = "world"
 
@@ -139,6 +140,8 @@ def _of_statement(statement: Statement, prepared: Prepared, open_: Opened) -> It
         yield Finding(rule="read_tool_writes", message=message, where=statement.where)
     if statement.kind == "effect" and not prepared.written:
         yield Finding(rule="effect_without_effect", message="it writes to no table", where=statement.where)
+    if finding := every_row_finding(statement, open_.world):
+        yield finding
 
 
 def _of_orders(prepared: Sequence[tuple[Statement, Prepared]], open_: Opened) -> Iterator[Finding]:
