@@ -33,7 +33,9 @@ _BY_PLACE: Mapping[str, Kind] = MappingProxyType(
 """By the first word of where a finding is."""
 _BY_RULE: Mapping[str, Kind] = MappingProxyType(
     {
-        "refers_to_hidden": Schema, "world_invalid": Rows, "checks_ask_for_nothing": Checks, "hidden_copied": Rows,
+        "refers_to_hidden": Schema, "semantic_no_text": Schema, "tolerance_too_large": Schema,
+        "value_not_compared": Schema, "nothing_to_decide": Tools, "world_invalid": Rows,
+        "checks_ask_for_nothing": Checks, "hidden_copied": Rows,
         "observations_differ": Tools, "states_differ": Tools, "grades_differ": Checks, "reference_call_failed": Plan,
         "reference_differs": Tools, "reference_not_graded_1": Checks, "idle_not_as_claimed": Checks,
         "outcome_not_as_claimed": Checks, "panel_label_twice": Plan, "wrong_claims_full": Plan,

@@ -8,9 +8,17 @@ from typing import NamedTuple, TypeVar
 from pydantic import JsonValue
 
 from envsynth.errors import GeneratorError, ModelMalformed, boundary
-from envsynth.generators.business.authored.artefacts import Checks, Hint, Instruction, Plan, Rubric
+from envsynth.generators.business.authored.artefacts import (
+    Checks,
+    Hint,
+    Instruction,
+    Plan,
+    Rubric,
+    Tools,
+)
 from envsynth.generators.business.authored.bench import Bench
 from envsynth.generators.business.authored.draft import Draft
+from envsynth.generators.business.authored.examine_task import REFUSES_ALL
 from envsynth.generators.business.authored.faults import Fault, Overdrawn, fault, of_one
 from envsynth.generators.business.authored.stages import STAGES, Assignment, messages_of, prompts_version, text_of
 from envsynth.llm import REPAIRS, Client, Message, assistant, told, user
@@ -98,6 +106,8 @@ class Desk:
         kind, findings = of_one(faults)
         if kind is Checks and findings[0].rule in _DISAGREE and self._readers() >= READERS:
             kind, findings = Plan, (_in_doubt(findings),)
+        if kind is Plan and findings[0].rule == REFUSES_ALL and self._refusals() >= READERS:
+            kind, findings = Tools, (_never_succeeds(findings[0]),)
         if len(self.repaired) >= REPAIRS:
             raise Overdrawn([Fault(kind, finding) for finding in findings], len(self.repaired))
         self.repaired.append(Repaired(kind.__name__, tuple(dict.fromkeys(finding.rule for finding in findings))))
@@ -108,6 +118,9 @@ class Desk:
 
     def _readers(self) -> int:
         return sum(one.artefact == Checks.__name__ and not _DISAGREE.isdisjoint(one.rules) for one in self.repaired)
+
+    def _refusals(self) -> int:
+        return sum(REFUSES_ALL in one.rules for one in self.repaired)
 
     def _written(self, kind: type[A], messages: tuple[Message, ...], last: tuple[Message, ...]) -> A:
         """An artefact; one that is no such document goes back once, which counts too."""
@@ -133,6 +146,11 @@ def _in_doubt(findings: Sequence[Finding]) -> Finding:
         f" ({said}): work the end out anew, leave out what is not wrong, or say what is wanted without doubt"
     )
     return Finding(rule="readers_disagree", message=message)
+
+
+def _never_succeeds(finding: Finding) -> Finding:
+    message = f"no plan gets a call of this tool through ({finding.message}): mend its guards"
+    return Finding(rule="tool_never_succeeds", message=message)
 
 
 def _up_to_date(draft: Draft, old: Model, new: Model) -> Draft:

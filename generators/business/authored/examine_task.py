@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from envsynth.errors import SandboxError, boundary
@@ -13,11 +13,13 @@ from envsynth.generators.business.authored.bench import Bench
 from envsynth.generators.business.authored.draft import Draft, world_of
 from envsynth.generators.business.authored.ends import signature, unfounded
 from envsynth.generators.business.authored.faults import Fault, fault
+from envsynth.generators.business.authored.strict import strict_faults
 from envsynth.generators.business.stage import Played, Stage
 from envsynth.models import Check, Criterion, CriterionClass, Invariant, ToolCall, ToolKind, Verifier, World
 from envsynth.runtime.contract import Grade
 
 __all__ = [
+    "REFUSES_ALL",
     "Tried",
     "examine_checks",
     "examine_hint",
@@ -31,6 +33,8 @@ __all__ = [
     "verifier_of",
 ]
 
+REFUSES_ALL = "tool_refuses_all"
+"""Rule of a plan that a tool refuses of which no call is known to succeed: the plan is at fault, or the tool is."""
 LEAST_CRITERIA = 2
 """That tell trajectories apart."""
 LEAST_ACTING = 2
@@ -98,7 +102,10 @@ def examine_plan(draft: Draft, bench: Bench) -> Iterator[Fault]:
     if refused:
         call = plan.reference[refused - 1]
         message = f"call {refused}, {call.tool} {call.arguments}, was refused: {reference.played.refusal}"
-        yield fault(Plan, "reference_call_refused", message, "reference")
+        alone = call.tool in _never_succeeding(world, bench)
+        more = "; no call of this tool was found that succeeds: some may have to come before" if alone else ""
+        rule = REFUSES_ALL if alone else "reference_call_refused"
+        yield fault(Plan, rule, f"{message}{more}", "reference")
         return
     yield from _of_rules(world, stage, reference)
     end = signature(world, reference.played, stage.changes(reference.played))
@@ -117,6 +124,12 @@ def examine_plan(draft: Draft, bench: Bench) -> Iterator[Fault]:
             " earlier answer shows: look it up first, or have the person know it"
         )
         yield fault(Plan, "value_not_told", message, "reference")
+
+
+def _never_succeeding(world: World, bench: Bench) -> set[str]:
+    """Tools of which no call was found that succeeds, in the untouched world and after others."""
+    findings = (finding for verdict in bench.probe(world, played=True) for finding in verdict.findings)
+    return {one.where.removeprefix("tool ") for one in findings if one.rule == "tool_never_succeeds"}
 
 
 def _of_rules(world: World, stage: Stage, reference: Tried) -> Iterator[Fault]:
@@ -199,6 +212,17 @@ def examine_checks(draft: Draft, bench: Bench) -> Iterator[Fault]:
     except SandboxError as exc:
         yield fault(Checks, "check_sql_invalid", exc.cause or exc.what, _place(exc.where or ""))
         return
+    found = list(_of_grades(grades, checks, world))
+    yield from found
+    if not found:
+        right: dict[str, Played] = {}
+        for one, _ in grades:
+            if one.right:
+                right.setdefault(signature(world, one.played, stage.changes(one.played)), one.played)
+        yield from strict_faults(checks.checks, verifier, right, draft.of(Instruction).text, stage)
+
+
+def _of_grades(grades: Sequence[tuple[Tried, Grade]], checks: Checks, world: World) -> Iterator[Fault]:
     for one, grade in grades:
         if one.right and grade.outcome != 1:
             faults: Mapping[str, str] = grade.detail["faults"]
