@@ -115,8 +115,8 @@ class Context(Protocol):
     def judged(self, candidate: Candidate, source: Source) -> Sequence[Verdict]:
         """What the ladder says of a candidate that can still be mended, up to the step that stops it.
 
-        Validators that ask models are left out. A candidate that is handed in as it was judged here keeps these
-        verdicts.
+        Validators that have a model to ask are left out. A candidate that is handed in as it was judged here keeps
+        these verdicts.
         """
 
     def spent(self, cost: Cost) -> None:

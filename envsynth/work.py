@@ -174,8 +174,11 @@ def _context(cache_dir: Path, sandbox: str, offline: bool, llm: LlmSettings, led
 
 
 def _rehearsed(context: BuildContext, candidate: Candidate, source: Source) -> Sequence[Verdict]:
-    """The ladder's verdicts on a candidate that is not handed in yet, without models; the latest are kept."""
-    steps = [step for step in validators(candidate.environment.kind) if not roles_of([step])]
+    """The ladder's verdicts on a candidate that is not handed in yet, without models; the latest are kept.
+
+    What would ask a model speaks all the same where the role has none: deterministic code then stands in.
+    """
+    steps = [step for step in validators(candidate.environment.kind) if not context.llm.identity(roles_of([step]))]
     verdicts = judge(candidate, source, context, steps)
     kept = {verdict.validator: verdict for verdict in verdicts if verdict.status in _CLIMBS}
     _REHEARSED[:] = [(candidate.digest(), kept)]
