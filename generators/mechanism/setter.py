@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,14 @@ NEW = "new-"
 """How names of skins begin that a model wrote."""
 _FOLDER = Path(__file__).with_name("prompts")
 _KIND = "mechanism-skins"
+_SHOWN = 5
+
+
+class Reading(Model):
+    """What a reader finds in a setting."""
+
+    objections: tuple[str, ...] = ()
+    """What it says about the game that the rules do not."""
 
 
 class Setting(Model):
@@ -52,7 +60,7 @@ class Setting(Model):
 
 def setter_version() -> str:
     """Digest of the prompts and word tables: other texts, other skins."""
-    prompts = [load_prompt(_FOLDER / f"{name}.md").version for name in ("setter", "setter_system")]
+    prompts = [load_prompt(_FOLDER / f"{name}.md").version for name in ("setter", "setter_system", "skin_reading")]
     tables = [Path(__file__).with_name(name).read_text("utf-8") for name in ("domains.txt", "claims.txt")]
     return digest_of([*prompts, *tables])
 
@@ -94,16 +102,38 @@ def _written(
 ) -> Setting:
     """Have a skin written, examined and mended."""
     taken = _taken(kind, earlier)
-    prompt = load_prompt(_FOLDER / "setter.md")
+    prompt, draw = load_prompt(_FOLDER / "setter.md"), _draw(number, seed)
+
+    def examine(skin: AuthoredSkin) -> list[Finding]:
+        return examined(skin, kind, f"{NEW}{number}", taken) or list(_read(skin, kind, client, draw))
+
     order = Order(
         artefact="skin", kind=AuthoredSkin, messages=_messages(kind, number, seed, taken),
-        prompt_version=prompt.version, examine=lambda skin: examined(skin, kind, f"{NEW}{number}", taken),
+        prompt_version=prompt.version, examine=examine,
     )  # fmt: skip
     try:
-        found = author(client, order, draw=_draw(number, seed))
+        found = author(client, order, draw=draw)
     except Unrepaired as exc:
         return Setting(findings=exc.findings, repairs=exc.repairs, model=client.settings.model)
     return Setting(skin=found.value, repairs=len(found.repairs), model=client.settings.model)
+
+
+def _read(skin: AuthoredSkin, kind: Family[Any, Any], client: Client, draw: int) -> Iterator[Finding]:
+    """What a reader of rules and setting, in a conversation of its own, objects to. It can make nothing good.
+
+    What is played cannot tell: a story may lie about a game that is the same as ever.
+    """
+    prompt = load_prompt(_FOLDER / "skin_reading.md")
+    told = skin.document() | {"names": {}, "labels": list(skin.labels)}
+    asked = prompt.fill(texts=quoted(_json(shared_texts(kind.name)), "rules"), skin=quoted(_json(told), "setting"))
+    messages = [system(load_prompt(_FOLDER / "setter_system.md").text), user(asked)]
+    try:
+        reading = client.structured(messages, Reading, prompt_version=prompt.version, draw=draw)
+    except ModelOutputError as exc:
+        yield Finding(rule="skin_not_read", message=f"nobody could compare it with the rules: {type(exc).__name__}")
+        return
+    for line in reading.objections[:_SHOWN]:
+        yield Finding(rule="skin_contradicts_rules", message=line[:300])
 
 
 def _messages(kind: Family[Any, Any], number: int, seed: int, taken: Taken) -> tuple[Message, ...]:

@@ -94,6 +94,9 @@ def _words(words: Mapping[str, str], needs: Needs) -> Iterator[Finding]:
         where = f"words.{word[:_SHOWN]}"
         yield from _plain(said, _SAID, where)
         yield from _numbers(said, where)
+        if word == "money" and said not in needs.words.get(word, (said,)):
+            known = ", ".join(dict.fromkeys(needs.words[word]))
+            yield _finding("skin_bad_unit", f"amounts are in minor units, such as {known}", where)
         spoken = {one.casefold() for one in _WORD.findall(said)}
         lost = [one for one in _always_said(needs.words.get(word, ())) if one not in spoken]
         if lost:
