@@ -24,6 +24,7 @@ from envsynth.context import BuildContext
 from envsynth.errors import ConfigError, EnvsynthError
 from envsynth.models import Attempt, AttemptStatus, Event, EventKind, Model, Policy, Task, attempt_key
 from envsynth.rollout.attempting import attempted
+from envsynth.rollout.calibration import solver_settings
 from envsynth.rollout.crew import Crew
 from envsynth.rollout.playable import Playable, Playables
 from envsynth.rollout.report import RolloutReport, TaskRate, hint_over, mixed_over, rate_of, rated_over
@@ -53,6 +54,7 @@ class RolloutRequest(Model):
     skill: float | None = None
     """Of the scripted policy: probability of a right step."""
     limits: Limits = Limits()
+    """Of an attempt; what is None is as [llm.solver] has it."""
     malformed: Malformed = "as_graded"
     jobs: int | None = Field(default=None, ge=1)
     """Attempts that are made at once; None: as many as the model may be asked at once, or as there are processors."""
@@ -70,7 +72,7 @@ def agent_of(request: RolloutRequest, context: BuildContext) -> Agent:
     """The policy of a request.
 
     Raises:
-        ConfigError: it lacks a model or a skill, or has a skill that it cannot use.
+        ConfigError: it lacks a model or a skill, or has a skill that it cannot use, or does not play by itself.
     """
     if (request.skill is not None) != (request.policy is Policy.SCRIPTED):
         raise ConfigError(
@@ -94,7 +96,12 @@ def agent_of(request: RolloutRequest, context: BuildContext) -> Agent:
             "there is no model to play", where="llm.solver", cause="the role solver has no model",
             next_step="envsynth rollout --policy model --llm solver=MODEL@URL, or [llm.solver] in envsynth.toml",
         )  # fmt: skip
-    return ModelAgent(client, request.limits, request.malformed)
+    # Equal limits give equal keys: attempts of a build are not made again by a rollout.
+    usual, given = solver_settings(client), request.limits
+    limits = Limits(
+        max_tokens=given.max_tokens or usual.attempt_tokens, max_seconds=given.max_seconds or usual.attempt_seconds
+    )
+    return ModelAgent(client, limits, request.malformed)
 
 
 def rollout(config: BuildConfig, request: RolloutRequest, progress: Progress) -> RolloutReport:

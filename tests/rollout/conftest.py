@@ -28,7 +28,7 @@ def _load(path: Path) -> None:
         spec.loader.exec_module(sys.modules[path.stem])
 
 
-for place in ("worldkit.py", "validators/world_bench.py", "rolloutkit.py"):
+for place in ("worldkit.py", "validators/world_bench.py", "runtime/tiny_task.py", "rolloutkit.py"):
     _load(TESTS / place)
 
 

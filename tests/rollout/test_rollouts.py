@@ -304,7 +304,8 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_and_repeats_no_call(tmp_path:
         with Catalog.open(tmp_path / "c.duckdb", read_only=True) as opened:
             before = len(list(opened.attempts()))
         report = run(tmp_path, Policy.MODEL, attempts=4, solver=solver)
-        assert 2 <= before <= 3
+        # A kill loses what ended in the last half second; an interrupt nothing.
+        assert before <= 3 if how is signal.SIGKILL else before == 3
         assert (report.made, [task.n for task in report.tasks]) == (12 - before, [4, 4, 4])
         # Two answers an attempt; the one that hung is asked again, and nothing else is.
         assert len(model.requests) == 24 + 1
