@@ -72,6 +72,7 @@ def proxy(  # noqa: PLR0913 (one parameter an option)
         )  # fmt: skip
     if task and listen:
         raise ConfigError("with --task nothing listens on a port", where="--listen", next_step="leave it out")
+    address = _address(listen or _LISTEN)
     resolved = load_config(
         config, catalog=catalog, sandbox=sandbox, cache=cache, offline=offline, llm=llm or (), budget=budget
     )
@@ -79,7 +80,7 @@ def proxy(  # noqa: PLR0913 (one parameter an option)
 
     with solver_upstream(resolved) as upstream:
         if not command:
-            _serve(upstream, _address(listen or _LISTEN), out, json=json)
+            _serve(upstream, address, out, json=json)
             return
         run = HarnessRun(task, tuple(command), tuple(map(_mounted, mount or ())), max_seconds, max_tokens, out)
         _attempt(resolved, run, upstream, json=json)

@@ -49,6 +49,7 @@ _VERSION = "1"
 _INSIDE = "/envsynth/proxy"
 _SOCKET, _SCRIPT, _TASK = "proxy.sock", "inside.py", "task.md"
 _PROCESSES = 512
+_MISTAKES = 50
 _NOTED_CHARACTERS = 100_000
 """Kept in the trace of each argument of a call."""
 _MEMORY_BYTES = 4 * 2**30
@@ -114,7 +115,8 @@ class _Limits:
         calls = self._record.calls
         failed = sum(call.says_nothing_of_the_agent or call.ending == "rejected" for call in calls)
         written = sum(call.usage.completion_tokens for call in calls if call.usage is not None)
-        if self._begun - failed >= self._turns:
+        # Requests that the endpoint does not take are no turns, but there is an end to them too.
+        if self._begun - failed >= self._turns or self._begun >= 2 * self._turns + _MISTAKES:
             self.ending = Ending.TURN_BUDGET
             raise Refused(403, "turn_budget", f"the budget of {self._turns} answers is spent")
         if self._max_tokens is not None and written >= self._max_tokens:

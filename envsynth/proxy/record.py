@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -19,6 +20,10 @@ from envsynth.models import Model
 __all__ = ["CALLS", "Ending", "ProxiedCall", "Record", "read_record"]
 
 CALLS = "calls.jsonl"
+MOST_BYTES = 512 << 20
+"""A record that has grown to this takes no more calls: what runs in a sandbox must not fill the host's disk."""
+_MOST_REFUSED = 1000
+"""Calls that were not forwarded are written down so many times."""
 Ending = Literal["answered", "rejected", "failed", "refused", "budget", "interrupted"]
 """`answered`: with status 200, whole. `rejected`: the endpoint does not take this request. `failed`: the endpoint, or
 the way to it, failed. `refused`: not forwarded. `budget`: not forwarded either, for the spend limit leaves no room.
@@ -74,6 +79,8 @@ class Record:
         self._lock = threading.Lock()
         self._calls: list[ProxiedCall] = []
         self._arrived = 0
+        self._size = 0
+        self._refused = 0
         step = "name another folder with --out DIR"
         with boundary(ConfigError, "the record cannot be written", where=str(self.path), next_step=step):
             folder.mkdir(parents=True, exist_ok=True)
@@ -94,6 +101,12 @@ class Record:
         with self._lock:
             return tuple(sorted(self._calls, key=lambda call: call.number))
 
+    @property
+    def full(self) -> bool:
+        """Whether it has grown to its limit."""
+        with self._lock:
+            return self._size >= MOST_BYTES
+
     def arrived(self) -> int:
         """The number of a new call."""
         with self._lock:
@@ -101,12 +114,14 @@ class Record:
             return self._arrived - 1
 
     def keep(self, call: ProxiedCall) -> None:
-        """Write a call that has ended; what comes after the file was closed is left out."""
+        """Write a call that has ended; what comes after the file was closed, or is refused too often, is left out."""
         line = json.dumps(call.document(), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         with self._lock:
-            if self._file < 0:
+            self._refused += call.ending == "refused"
+            if self._file < 0 or (call.ending == "refused" and self._refused > _MOST_REFUSED):
                 return
             self._calls.append(call)
+            self._size += len(line)
             while line:
                 line = line[os.write(self._file, line) :]
 
@@ -137,8 +152,10 @@ def read_record(folder: Path) -> Iterator[ProxiedCall]:
             raise ExportError("the record is damaged", where=f"{path}:{number}", cause=str(exc)[:200]) from exc
 
 
-def plain(content: bytes) -> Any:
-    """A body for the record: as JSON where it is, else as a text."""
+def plain(content: bytes, most: int = 1 << 30) -> Any:
+    """A body for the record: as JSON where it is, else as a text; one of more bytes than `most` by its digest."""
+    if len(content) > most:
+        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     text = content.decode("utf-8", "replace")
     try:
         return json.loads(text, parse_constant=str)

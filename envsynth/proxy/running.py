@@ -64,9 +64,7 @@ def solver_upstream(config: BuildConfig) -> Iterator[Upstream]:
         upstream.close()
 
 
-def attempt_and_store(
-    config: BuildConfig, run: HarnessRun, upstream: Upstream, tell: Callable[[str], None]
-) -> Played:
+def attempt_and_store(config: BuildConfig, run: HarnessRun, upstream: Upstream, tell: Callable[[str], None]) -> Played:
     """Have a harness attempt a task, and keep the attempt. The catalog is open only before and after.
 
     Args:

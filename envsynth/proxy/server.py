@@ -22,7 +22,10 @@ from envsynth.proxy.upstream import Came, Upstream
 
 __all__ = ["Proxy"]
 
-_MOST_BYTES = 64 << 20
+_MOST_BYTES = 16 << 20
+_MOST_CONNECTIONS = 64
+_SHOWN_BYTES = 16 << 10
+"""Kept of a body that is not forwarded."""
 _IDLE_S = 600.0
 _POLL_S = 0.05
 _SETTLE_S = 30.0
@@ -105,7 +108,8 @@ class Proxy:
         """One call of a harness, from its body to its line in the record."""
         number, began = self.record.arrived(), time.monotonic()
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        call = ProxiedCall(number=number, at=at, seconds=0, request=plain(content), status=0, ending="refused")
+        shown = plain(content, _SHOWN_BYTES)
+        call = ProxiedCall(number=number, at=at, seconds=0, request=shown, status=0, ending="refused")
         try:
             asked = asked_of(content, self.upstream.settings, self.upstream.limit_name)
             call = call.model_copy(
@@ -130,6 +134,8 @@ class Proxy:
             self._lock.wait_for(lambda: not any(other.closes for _, other in self._underway.values()), _SETTLE_S)
             if self._closing:
                 raise Refused(503, "closing", "the proxy is being stopped")
+            if self.record.full:
+                raise Refused(403, "record_full", "the record has grown to its limit")
             self._admits()
             self._underway[call.number] = call, sink
 
@@ -266,6 +272,9 @@ class _Serving(socketserver.ThreadingMixIn, socketserver.BaseServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        if len(self._open) >= _MOST_CONNECTIONS:  # an agent in a sandbox must not exhaust the host's threads
+            self.shutdown_request(request)
+            return
         self._open.add(request)
         super().process_request(request, client_address)
 

@@ -293,3 +293,27 @@ def test_the_scripted_model_streams_as_it_answers():
         chunks = list(client.chat.completions.create(model="x", messages=said, stream=True))
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "in pieces"
     assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+def test_what_floods_the_proxy_fills_neither_disk_nor_threads(bench, monkeypatch):
+    bench.start(lambda received: text("x"))
+    for _ in range(3):
+        assert post(bench, b'{"messages": "' + b"x" * 1_000_000)[0] == 400
+    assert (bench.out / "calls.jsonl").stat().st_size < 10_000
+    monkeypatch.setattr("envsynth.proxy.record._MOST_REFUSED", 5)
+    for _ in range(4):
+        post(bench, b"{")
+    monkeypatch.setattr("envsynth.proxy.record.MOST_BYTES", 1000)
+    assert json.loads(post(bench, asking())[2])["error"]["code"] == "record_full"
+    monkeypatch.setattr("envsynth.proxy.record.MOST_BYTES", 1 << 20)
+    assert post(bench, asking())[0] == 200
+    held = [socket.create_connection(("127.0.0.1", bench.proxy.port)) for _ in range(70)]
+    closed = 0
+    for connection in held[-3:]:
+        connection.settimeout(60)
+        closed += connection.recv(1) == b""
+    assert closed == 3
+    for connection in held:
+        connection.close()
+    endings = [call.ending for call in bench.recorded()]
+    assert endings == ["refused"] * 5 + ["answered"]
