@@ -270,6 +270,13 @@ def test_what_is_found_goes_back_and_is_mended(broken: Any, context: Any, bad: s
     assert f"- {rule}" in context.model_used.requests[1].prompt
 
 
+def test_the_second_time_nobody_is_asked(broken: Any, context: Any) -> None:
+    first, again = broken([modified(LONGEST), modified(TIES)]), broken([])
+    assert not context.model_used.requests
+    assert isinstance(first, Candidate)
+    assert again.digest() == first.digest()
+
+
 def test_what_is_never_mended_drops_the_lead_with_its_last_finding(broken: Any, context: Any) -> None:
     def answer(received: Received) -> Answer:
         return modified(LONGEST.replace("best", f"best{received.number}"))
