@@ -49,7 +49,7 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
         raise ConfigError("an exporter's option is KEY=VALUE", where="--option", next_step="envsynth export --help")
     from envsynth.cli._chat import export_attempts, require_fitting
     from envsynth.cli._result import as_called, quoted
-    from envsynth.exporters.splits import parsed_splits, split_ids
+    from envsynth.splits import parsed_splits, split_ids
 
     splits = parsed_splits(split or [])
     if splits and where:

@@ -80,7 +80,9 @@ def author(client: Client, order: Order[M], *, draw: int = 0, repairs: int = REP
     history: list[tuple[Finding, ...]] = []
     messages = order.messages
     while True:
-        answer = client.structured_reply(messages, order.kind, prompt_version=order.prompt_version, draw=draw)
+        # A number of its own for each repair: the same mistake made twice would else be answered from the cache.
+        number = draw * (repairs + 1) + len(history)
+        answer = client.structured_reply(messages, order.kind, prompt_version=order.prompt_version, draw=number)
         replies += answer.replies
         findings = tuple(order.examine(answer.value))
         if not findings:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from envsynth.catalog import Catalog
 from envsynth.cli.main import app
 from envsynth.errors import ConfigError, ExportError
-from envsynth.exporters.splits import TRAITS, parsed_splits, split_ids
+from envsynth.splits import TRAITS, parsed_splits, split_ids
 from envsynth.models import Outcome, WorldRef
 
 
