@@ -164,7 +164,7 @@ def test_export_selects_and_hands_over(envsynth, task_ids, monkeypatch):
 def test_replay_shows_lines_and_passes_the_code_on(envsynth, monkeypatch, code):
     line = ReplayLine("t-1", "reference", 1.0, None if code == 3 else 1.0 - code, "same", "no registry")
 
-    def fake(pack, *, task, sandbox, progress):
+    def fake(pack, *, task, sandbox, target, progress):
         progress(line)
         return ReplayReport((line,), code, "broke off" if code == 3 else "")
 
