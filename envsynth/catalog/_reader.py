@@ -236,6 +236,12 @@ class CatalogReader:
         with translated(self.path, "the attempts cannot be read"):
             return [AttemptFigures(*row) for row in self._run("read", "attempt_figures", {"keys": list(keys)})]
 
+    def solve_rates(self, key: str) -> QueryResult:
+        """How often each policy solved the task of a lead."""
+        with translated(self.path, "the attempts cannot be read"):
+            cursor = self._connection.execute(statements("read")["solve_rates"], {"key": key})
+            return QueryResult(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
+
     def query(self, sql: str) -> QueryResult:
         """Answer one SELECT; nothing can be changed by it.
 

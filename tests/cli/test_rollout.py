@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from envsynth.cache import Cache
-from envsynth.llm import Sampling
 from envsynth.llm.scripted import ScriptedModel
 from envsynth.llm.scripted_answers import calls, text
 
@@ -51,9 +50,10 @@ def test_the_reference_and_a_model_of_the_command_line(envsynth, options):
         assert "model scripted: 3 tasks" in printed.out
         assert "3 misread_state" in printed.out.replace("failures: misread_state\t3", "3 misread_state")
         assert len(model.requests) == 6
-        assert Sampling().max_tokens == model.requests[0].body["max_tokens"] or "max_completion_tokens" in str(
-            model.requests[0].body
-        )
+        assert "at most 50 tokens" in model.requests[0].messages[0]["content"]
+    shown = envsynth("catalog", "show", "steps-00000000", *options[:2]).out
+    assert "reference\t\tFalse\t2\t2\t1\t1\t2\t0" in shown
+    assert "model\tscripted\tFalse\t1\t0\t0\t0\t1\t0" in shown
 
 
 @pytest.mark.parametrize(

@@ -130,3 +130,8 @@ FROM trait AS a JOIN trait AS b ON a.trait = b.trait AND a.value = b.value
 WHERE a.id IN (FROM one) AND b.id IN (FROM two)
 GROUP BY a.trait, a.value
 ORDER BY ALL
+
+-- name: solve_rates
+SELECT policy, model, hinted, n, c AS solved, round(pass_at_1, 2) AS pass_at_1, round(mean_outcome, 2) AS mean_outcome,
+    round(mean_calls, 1) AS mean_calls, environment_errors
+FROM solve_rate WHERE key = $key ORDER BY policy, model, hinted, settings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envsynth.cli._options import CatalogOption, JsonOption
-from envsynth.cli._output import clean, heading
+from envsynth.cli._output import clean, heading, print_table
 
 if TYPE_CHECKING:
     from envsynth.models import Candidate, Check, Finding, Outcome, TestLists, Trajectory, Verdict, Workspace
@@ -37,6 +37,7 @@ def show(
         outcome = opened.outcome(task)
         candidate = outcome.candidate
         content = _content(candidate, opened.blobs)
+        rates = opened.solve_rates(outcome.lead.key)
     if json:
         print_json(outcome.document())
     elif patch:
@@ -56,6 +57,9 @@ def show(
             _lists(measured_tests(outcome.verdicts), everything)
             _strength(outcome.verdicts, everything)
         _verdicts(outcome.verdicts)
+        if rates.rows:
+            heading("attempts")
+            print_table(rates.columns, rates.rows)
 
 
 def _header(outcome: Outcome) -> None:
