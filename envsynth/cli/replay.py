@@ -33,7 +33,11 @@ def replay(
         if json:
             print_json(line._asdict())
         else:
-            got = line.error if line.got is None else f"{line.got:g}" + (f" ({line.error})" if line.error else "")
+            got = (
+                line.error
+                if line.got is None
+                else f"{line.got:g}" + (f" ({line.error})" if line.verdict == "differs" and line.error else "")
+            )
             typer.echo(clean(f"{line.verdict:8}{line.task}  {line.label}  expected {line.expected:g}, got {got}"))
 
     report = replay_pack(pack, task=task, sandbox=sandbox, target=target, progress=show)
