@@ -139,6 +139,7 @@ def solver_of(model: ScriptedModel, **more: Any) -> RoleSettings:
     return model.settings(sampling=Sampling(max_tokens=500, seed=1), **more)
 
 
+@pytest.mark.slow
 def test_a_model_with_and_without_a_hint(tmp_path: Path) -> None:
     catalog(tmp_path, [rolloutkit.shop_task(Cache(tmp_path / "cache"), hint="The lamps are four.")])
     with ScriptedModel(shop_player) as model:
