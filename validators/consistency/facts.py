@@ -21,6 +21,13 @@ _DAY_FIRST = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([A-Za-z]{3,9})\.?
 _MONTH_FIRST = re.compile(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})\b")
 _SLASHED = re.compile(r"\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b")
 _RATE = re.compile(r"(\d+(?:[.,]\d+)?) ?(?:%|per ?cent\b)")
+_RANGE = re.compile(
+    r"(?<![\w.,/-])(\d{1,6}) ?(?:to|through|until|up to|-|–|—|(?<=between \d )and|(?<=between \d\d )and) ?"
+    r"(\d{1,6})(?![\w/-])"
+)
+"""Things that are numbered from one to another."""
+_MOST_RANGED = 1000
+_TERM = re.compile(r"\w+")
 _WORD = re.compile(r"[a-z]+")
 MOST_COUNTED = 400
 """Largest number of days, or of things, that counts as one."""
@@ -59,6 +66,21 @@ class Told:
         for column in self.columns:
             found.update((float(sum(column)), max(column) - min(column)))
         return frozenset(found)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its texts."""
+        return frozenset(_TERM.findall(self.text))
+
+    def tells(self, value: str | float) -> bool:
+        """Whether a value stands in it: a number in any writing; a text as a whole, or all of its words."""
+        if isinstance(value, int | float):
+            return float(value) in self.numbers
+        text = " ".join(value.split()).casefold()
+        if text in self.text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.text):
+            return True
+        terms = _TERM.findall(text)
+        return bool(terms) and self.words.issuperset(terms)
 
     @cached_property
     def ordered(self) -> tuple[float, ...]:
@@ -152,6 +174,10 @@ def _columns(rows: list[JSON]) -> Iterator[tuple[float, ...]]:
 
 def _numbers(text: str) -> Iterator[float]:
     """Every number that a text may mean: `1,378.40` is 1378.4 and, in cents, 137840."""
+    for match in _RANGE.finditer(text):
+        first, last = int(match[1]), int(match[2])
+        if 0 <= last - first <= _MOST_RANGED:
+            yield from map(float, range(first, last + 1))
     for match in _NUMBER.finditer(text):
         token = match[0]
         parts = re.split(r"[.,'’\u00a0\u202f ]", token)

@@ -65,7 +65,9 @@ class Grounding:
         self._tools = {tool.name: tool for tool in world.tools}
         self._compared = frozenset(_compared(candidate))
         self._today = as_day(world.clock)
-        self._always = [read(candidate.instruction), *(read(page) for page in policies_of(world).values())]
+        self._always = [
+            read(text) for text in (candidate.instruction, *policies_of(world).values(), _documented(world))
+        ]
         self._read: dict[str, Told] = {}
         self._naming = naming(world)
         self._choices = candidate.verifier.utility is not None
@@ -98,7 +100,7 @@ class Grounding:
         """
         if self._choices:
             return None
-        told = [*self._always, *(self._told(made.result) for other in also for made in other.made if made.ok)]
+        told = [*self._always, *(self.told(made) for other in also for made in other.made)]
         found: list[Ungrounded] = []
         values = 0
         for made in run.made:
@@ -109,8 +111,7 @@ class Grounding:
                 values += 1
                 if not slot.enum and not self._grounds(told, slot.value):
                     found.append(Ungrounded(made.turn, slot.tool, slot.argument, slot.value))
-            if made.ok:
-                told.append(self._told(made.result))
+            told.append(self.told(made))
         return found if values else None
 
     def is_name(self, value: Ungrounded) -> bool:
@@ -131,26 +132,28 @@ class Grounding:
             elif value is not None:
                 yield Slot(tool.name, name, value, enums.get(name, False))
 
-    def _told(self, result: JSON) -> Told:
-        key = json.dumps(result, sort_keys=True)
-        found = self._read.get(key)
+    def stated(self, value: JSON) -> bool:
+        """Whether the instruction, the pages or the tools' descriptions tell a value."""
+        return any(one.tells(value) for one in self._always)
+
+    def told(self, made: Made) -> Told:
+        """What the answer to a call tells; a refusal tells why."""
+        found = self._read.get(made.said)
         if found is None:
-            found = self._read[key] = seen(result)
+            found = self._read[made.said] = seen(made.result) if made.ok else read(made.error)
         return found
 
     def _grounds(self, told: Sequence[Told], value: JSON) -> bool:
         if isinstance(value, bool) or value == "":
             return True
         if isinstance(value, int | float):
-            return any(float(value) in one.numbers for one in told) or _reckoned(told, float(value))
-        text = " ".join(str(value).split()).casefold()
-        day = as_day(text)
+            return any(one.tells(value) for one in told) or _reckoned(told, float(value))
+        day = as_day(str(value))
         if day is not None and self._day(told, day):
             return True
-        pattern = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
-        if any(text in one.text and pattern.search(one.text) for one in told):
+        if any(one.tells(str(value)) for one in told):
             return True
-        return _is_number(text) and any(float(text) in one.numbers for one in told)
+        return _is_number(str(value)) and any(one.tells(float(value)) for one in told)
 
     def _day(self, told: Sequence[Told], day: date) -> bool:
         if any(day in one.days for one in told) or day == self._today:
@@ -169,6 +172,14 @@ class Grounding:
             if abs((day - base).days) <= 20 * 366
             for count, unit in _spans((day - base).days, spans)
         )
+
+
+def _documented(world: World) -> str:
+    """What the tools say of themselves."""
+    docs = [tool.doc for tool in world.tools]
+    for tool in world.tools:
+        docs += [one.doc for one in (*tool.parameters, *(tool.each.fields if tool.each else ()))]
+    return "\n".join(docs)
 
 
 def naming(world: World) -> frozenset[tuple[str, str]]:

@@ -57,9 +57,9 @@ class Instrument(NamedTuple):
         }  # fmt: skip
 
 
-def by_trace_rules(candidate: Candidate, world: World, runs: Sequence[Run]) -> Instrument:
+def by_trace_rules(candidate: Candidate, world: World, runs: Sequence[Run], grounding: Grounding) -> Instrument:
     """Rules on the way. Only a reference that breaks one is the task's fault: an alternative may be careless."""
-    broken = dict(zip((run.label for run in runs), broken_rules(candidate, world, runs), strict=True))
+    broken = dict(zip((run.label for run in runs), broken_rules(candidate, world, runs, grounding), strict=True))
     faults = tuple(
         Finding(rule="reference_breaks_rules", message="; ".join(map(str, broken[run.label][:_SHOWN])), where=run.label)
         for run in runs if run.label == "reference" and broken[run.label]
@@ -67,13 +67,12 @@ def by_trace_rules(candidate: Candidate, world: World, runs: Sequence[Run]) -> I
     return Instrument("trace_rules", {label: not rules for label, rules in broken.items()}, faults)
 
 
-def by_grounding(candidate: Candidate, world: World, runs: Sequence[Run]) -> Instrument:
+def by_grounding(runs: Sequence[Run], grounding: Grounding) -> Instrument:
     """Facts that are told. A text or a name that nothing tells an agent cannot be demanded of it.
 
     An amount or a day may follow by a longer reckoning than this instrument knows: that is noted, and no fault.
     An alternative may leave out to look: what the reference was told counts for it.
     """
-    grounding = Grounding(candidate, world)
     right = [run for run in runs if run.right and run.label.partition(":")[0] in _RIGHT]
     free, known = grounding.free(right), grounding.known_places(right)
     reference = [run for run in right if run.label == "reference"]

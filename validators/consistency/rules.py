@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from envsynth.judge import policies_of
 from envsynth.models import Candidate, CriterionClass, ToolKind, World
-from envsynth.validators.consistency.grounding import naming
+from envsynth.validators.consistency.facts import Told
+from envsynth.validators.consistency.grounding import Grounding, naming
 from envsynth.validators.consistency.runs import Run
 from envsynth.validators.worlds.opened import reads_trace
 
@@ -20,7 +20,6 @@ __all__ = ["Broken", "broken_rules"]
 
 _DECIDING = (CriterionClass.ESSENTIAL, CriterionClass.PITFALL)
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-_VALUE = re.compile(r"\w[\w.@+-]*\w|\w")
 _ACTS = (ToolKind.WRITE, ToolKind.CLOCK, ToolKind.SUBMIT)
 
 
@@ -35,7 +34,7 @@ class Broken(NamedTuple):
         return f"{self.rule}: {self.message}" if self.message else self.rule
 
 
-def broken_rules(candidate: Candidate, world: World, runs: Sequence[Run]) -> list[list[Broken]]:
+def broken_rules(candidate: Candidate, world: World, runs: Sequence[Run], grounding: Grounding) -> list[list[Broken]]:
     """For each run, the rules that it breaks: those of every task, and the task's own on the trace.
 
     The task's own are checks that read the trace, essential criteria that were not met, and pitfalls.
@@ -44,11 +43,14 @@ def broken_rules(candidate: Candidate, world: World, runs: Sequence[Run]) -> lis
         candidate: whose panel was played.
         world: its world.
         runs: of the panel.
+        grounding: says which answers tell which values.
     """
     broken = [[*_of_task(candidate, run), *_of_acts(world, run)] for run in runs]
+    # Where the outcome is a utility, which of several numbered things is taken is a choice.
+    names = naming(world) if candidate.verifier.utility is None else frozenset()
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        _fill(connection, candidate, world, runs)
+        _fill(connection, world, runs, grounding, names)
         for rule, sql in _rules().items():
             for place, turn, message in connection.execute(sql):
                 broken[place].append(Broken(rule, f"call {turn}, {message}"))
@@ -86,29 +88,28 @@ def _schema() -> str:
     return Path(__file__).with_name("trace.sql").read_text("utf-8")
 
 
-def _fill(connection: sqlite3.Connection, candidate: Candidate, world: World, runs: Sequence[Run]) -> None:
+def _fill(
+    connection: sqlite3.Connection, world: World, runs: Sequence[Run], grounding: Grounding,
+    names: Collection[tuple[str, str]],
+) -> None:  # fmt: skip
     connection.executescript(_schema())
     kinds = {tool.name: tool.kind.value for tool in world.tools}
-    answers: dict[str, int] = {}
-    calls = []
+    answers: dict[Told, int] = {}
+    calls, values = [], set()
     for place, run in enumerate(runs):
         for made in run.made:
-            body = json.dumps(made.result)
-            number = answers.setdefault(body, len(answers))
+            number = answers.setdefault(grounding.told(made), len(answers))
             arguments = json.dumps(made.arguments, sort_keys=True)
             calls.append((place, made.turn, made.tool, kinds.get(made.tool, ""), arguments, made.ok, number))
+            if made.ok and kinds.get(made.tool) in ("write", "clock"):
+                values |= {v for name, v in made.arguments.items() if (made.tool, name) in names and v is not None}
+    told = [(number, str(value)) for answer, number in answers.items() for value in values if answer.tells(value)]
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?)", calls)
-    connection.executemany("INSERT INTO answer(body, id) VALUES (?, ?)", answers.items())
-    connection.execute(
-        "INSERT OR IGNORE INTO told SELECT answer.id, CAST(part.atom AS TEXT)"
-        " FROM answer, json_tree(answer.body) AS part WHERE part.atom IS NOT NULL"
+    connection.executemany("INSERT OR IGNORE INTO told VALUES (?, ?)", told)
+    connection.executemany(
+        "INSERT OR IGNORE INTO stated VALUES (?)", [(str(v),) for v in values if grounding.stated(v)]
     )
-    texts = (candidate.instruction, *policies_of(world).values())
-    stated = {(value,) for text in texts for value in _VALUE.findall(text)}
-    connection.executemany("INSERT INTO stated VALUES (?)", stated)
-    # Where the outcome is a utility, which of several numbered things is taken is a choice.
-    names = naming(world) if candidate.verifier.utility is None else frozenset()
     connection.executemany("INSERT INTO naming VALUES (?, ?)", names)
     connection.execute("INSERT INTO world VALUES (?)", (any(tool.kind is ToolKind.SUBMIT for tool in world.tools),))
     connection.execute("COMMIT")

@@ -1,5 +1,5 @@
 -- name: id_not_seen
--- Something was changed whose name stood in no earlier answer, in no page and not in the instruction.
+-- Something was changed whose name nothing had told: no earlier answer, no page, not the instruction.
 SELECT w.run, w.turn, w.tool || ': ' || a.key || ' = ' || a.value
 FROM call w, json_each(w.arguments) a
 WHERE w.ok AND w.kind IN ('write', 'clock')
@@ -7,7 +7,7 @@ WHERE w.ok AND w.kind IN ('write', 'clock')
   AND NOT EXISTS (SELECT 1 FROM stated s WHERE s.value = CAST(a.value AS TEXT))
   AND NOT EXISTS (
     SELECT 1 FROM call r JOIN told t ON t.answer = r.answer
-    WHERE r.run = w.run AND r.turn < w.turn AND r.ok AND t.value = CAST(a.value AS TEXT)
+    WHERE r.run = w.run AND r.turn < w.turn AND t.value = CAST(a.value AS TEXT)
   )
 ORDER BY 1, 2, 3
 

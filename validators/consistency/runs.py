@@ -23,6 +23,8 @@ class Made(NamedTuple):
     ok: bool
     result: JSON
     error: str
+    said: str
+    """The whole answer as it was observed: equal texts tell the same."""
 
 
 class Run(NamedTuple):
@@ -54,12 +56,13 @@ def runs_of(candidate: Candidate, plays: Sequence[Seen]) -> list[Run]:
 
 
 def _run(line: Trajectory, seen: Seen) -> Run:
-    answers = [json.loads(text) for text in seen.observations[-len(line.calls) :]] if line.calls else []
+    observed = seen.observations[-len(line.calls) :] if line.calls else []
     made: list[Made] = []
-    for call, answer in zip(line.calls, answers, strict=True):
+    for call, said in zip(line.calls, observed, strict=True):
+        answer = json.loads(said)
         made.append(
-            Made(len(made) + 1, call.tool, call.arguments, answer["ok"], answer["result"], answer["error"])
-        )  # fmt: skip
+            Made(len(made) + 1, call.tool, call.arguments, answer["ok"], answer["result"], answer["error"], said)
+        )
         if answer["done"]:
             break
     grade = json.loads(seen.grade)

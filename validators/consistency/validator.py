@@ -11,6 +11,7 @@ from envsynth.judging import verdict_of
 from envsynth.models import Candidate, Finding, Source, Verdict, VerdictStatus, canonical_json
 from envsynth.protocols import Context
 from envsynth.timing import Stopwatch
+from envsynth.validators.consistency.grounding import Grounding
 from envsynth.validators.consistency.instruments import (
     Instrument,
     by_grounding,
@@ -38,7 +39,7 @@ class Consistency:
     """
 
     name = "consistency"
-    version = "1"
+    version = "2"
     order = 60
     environment = "world"
     models: ClassVar[tuple[str, ...]] = ("judge",)
@@ -50,12 +51,13 @@ class Consistency:
         watch = Stopwatch()
         open_ = opened(candidate, context)
         runs = runs_of(candidate, panel_plays(candidate, open_.model))
+        facts = Grounding(candidate, open_.world)
         judge = by_judge(context.model("judge"), candidate, open_.world, open_.model, runs)
-        grounding = by_grounding(candidate, open_.world, runs)
+        grounding = by_grounding(runs, facts)
         if judge is not None and not judge.unused and not grounding.unused:
             grounding = grounding._replace(unused="the judge stands for it")
         instruments = [
-            by_trace_rules(candidate, open_.world, runs), *([judge] if judge else []), grounding,
+            by_trace_rules(candidate, open_.world, runs, facts), *([judge] if judge else []), grounding,
             by_read_back(runs, earlier),
         ]  # fmt: skip
         faults = [finding for one in instruments for finding in one.faults]
