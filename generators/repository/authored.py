@@ -16,7 +16,7 @@ from envsynth.generators.repository.asserted import strings_in
 from envsynth.generators.repository.config import Settings
 from envsynth.generators.repository.excerpt import Excerpt
 from envsynth.generators.repository.existence import Names
-from envsynth.generators.repository.instruction import Material, Written, write
+from envsynth.generators.repository.instruction import MAX_LENGTH, Material, Written, write
 from envsynth.generators.repository.interface import demands
 from envsynth.generators.repository.stated import Stated
 from envsynth.generators.repository.sufficiency import Facts, Needs, insufficient, wanted
@@ -32,7 +32,7 @@ __all__ = ["Brief", "Examination", "Fact", "Issue", "author_of", "instruct", "ke
 
 RESCUED = ("instruction_too_long", "instruction_leaks_fix")
 """Why there may be no deterministic text although a model's may be fit."""
-_LOOKED_AT = 50_000
+_LOOKED_AT = 2 * MAX_LENGTH
 """Characters; a longer text is not even searched."""
 _PROMPTS = Path(__file__).with_name("prompts")
 _LIMITS = {"message": 3_000, "diff": 16_000, "tests": 14_000, "failures": 4_000, "before": 24_000, "needs": 6_000}

@@ -63,9 +63,10 @@ def unseemly(title: str, body: str, hidden: HiddenTests, known: str) -> list[Fin
     plain = _FENCED.sub("\n", text)
     for rule in _rules():
         excused = hidden.literals if rule.unless_demanded else ""
-        said = next((hit[0] for hit in rule.pattern.finditer(plain) if hit[0] not in excused), "")
+        seen = text if rule.name == "has_odd_characters" else plain
+        said = next((hit[0] for hit in rule.pattern.finditer(seen) if hit[0] not in excused), "")
         if said:
-            found.append(Finding(rule=rule.name, message=f"{rule.tells}: {' '.join(said.split())[:100]!r}"))
+            found.append(Finding(rule=rule.name, message=f"{rule.tells}: {' '.join(said.split())[:100]!a}"))
     return [*found, *_tests_named(text, hidden, known), *_tests_copied(text, hidden, known)]
 
 

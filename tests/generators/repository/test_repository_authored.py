@@ -258,6 +258,9 @@ def test_a_good_text_is_fit_at_the_levels_that_it_fits(examined: Callable[..., d
         ("The function half_of_it is fine.", "invented_name"),
         ("```python\nfrom pkg.maths import third\nthird(7)\n```", "invented_name"),
         ("word " * 1000, "instruction_too_long"),
+        ("a_" * 100_000, "instruction_too_long"),
+        ("Seen\u200b first.", "has_odd_characters"),
+        ("Seen \x1b[31mfirst.", "has_odd_characters"),
     ],
 )
 def test_each_fault_is_found(examined, added, rule):
