@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from envsynth import pipeline
 from envsynth.catalog import Catalog
@@ -28,8 +27,8 @@ from envsynth.llm import LlmSettings
 from envsynth.llm.scripted import ScriptedModel
 from envsynth.llm.scripted_answers import Answer, answer_json, failure, refusal, text
 from envsynth.models import Candidate, Dropped, World
+from tests.generators.mechanism.skin_scripts import SKINS, is_reading, setter
 
-SKINS: dict[str, list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("new_skins.yaml").read_text("utf-8"))
 FREE = Taken({}, frozenset())
 
 
@@ -50,23 +49,10 @@ def developed(source: Any, context: BuildContext) -> list[Any]:
     return [Mechanism().develop(lead, source, context) for lead in leads(source, context)]
 
 
-def is_reading(received: Any) -> bool:
-    return str(received.messages[1]["content"]).startswith("A game has these rules")
-
-
 def in_order(*answers: Answer) -> Callable[[Any], Answer]:
     """Skins one after the other, each read without objection."""
     left = list(answers)
     return lambda received: answer_json({}) if is_reading(received) else left.pop(0)
-
-
-def setter(received: Any) -> Answer:
-    """A strong model: the next skin of the family that the prompt speaks of."""
-    if is_reading(received):
-        return answer_json({"objections": []})
-    asked = received.messages[1]["content"]
-    name = next(name for name in SKINS if family(name).title in asked)
-    return answer_json(next(skin for skin in SKINS[name] if skin["title"] not in asked))
 
 
 def changed(name: str = "inventory", number: int = 0, **fields: Any) -> AuthoredSkin:
