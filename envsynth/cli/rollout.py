@@ -10,7 +10,7 @@ import typer
 from envsynth.cli._options import WhereOption
 
 if TYPE_CHECKING:
-    from envsynth.rollout.runner import RolloutRequest
+    from envsynth.rollout.request import RolloutRequest
 
 
 def rollout(  # noqa: PLR0913 (one parameter an option)
@@ -87,7 +87,7 @@ def _request(policy: str, **fields: object) -> RolloutRequest:
     from pydantic import ValidationError
 
     from envsynth.errors import ConfigError
-    from envsynth.rollout.runner import RolloutRequest
+    from envsynth.rollout.request import RolloutRequest
 
     if fields["names"] and fields["where"]:
         raise ConfigError("both tasks and --where are given", where="command line", next_step="leave one of them out")
