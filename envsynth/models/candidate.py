@@ -12,7 +12,7 @@ from envsynth.models.verifier import Budget, Verifier
 from envsynth.models.workspace import Workspace
 from envsynth.models.world import WorldRef
 
-_UNFIT = re.compile(r"[^a-z0-9._-]+")
+_UNFIT = re.compile(r"[^a-z0-9-]+")
 
 
 class Lead(Model):
@@ -111,7 +111,7 @@ class Candidate(Model):
 
     @property
     def id(self) -> str:
-        """Short, stable name: the source's name, the reference, and the lead's key; fit to be a folder's."""
+        """Short, stable name: the source's name, the reference, and the lead's key; letters, digits, hyphens."""
         lead = self.provenance.lead
         return f"{lead.name}-{_UNFIT.sub('-', lead.ref[:8].lower())}-{lead.key[:6]}"
 

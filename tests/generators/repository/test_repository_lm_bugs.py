@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -268,6 +269,12 @@ def test_what_is_found_goes_back_and_is_mended(broken: Any, context: Any, bad: s
     assert isinstance(candidate, Candidate), candidate
     assert candidate.metadata["repairs"] == 1
     assert f"- {rule}" in context.model_used.requests[1].prompt
+
+
+def test_an_id_can_name_an_environment(broken: Any) -> None:
+    swapped = "def first(self, default=None):\n    if self.found:\n        return self.found[-1]\n    return default\n"
+    candidate = broken([modified(swapped)], ref="Words.first:pkg/words.py")
+    assert re.fullmatch(r"lines-words-fi-[0-9a-f]{6}", candidate.id)
 
 
 def test_the_second_time_nobody_is_asked(broken: Any, context: Any) -> None:
