@@ -18,6 +18,27 @@ WhereOption = Annotated[
     str,
     typer.Option("--where", metavar="SQL", help='Condition over the view task, such as "fail_to_pass > 1".'),
 ]
+WorkCatalogOption = Annotated[
+    Path | None, typer.Option("--catalog", metavar="P", help="Catalog file.", show_default="catalogs/envsynth.duckdb")
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option("--cache", metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE"),
+]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="F", help="envsynth.toml.")]
+ModelsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--llm", metavar="[ROLE=]MODEL[@URL]", help="Model of a role, or of all; repeatable.", show_default="none"
+    ),
+]
+SolverOption = Annotated[
+    list[str] | None, typer.Option("--llm", metavar="[ROLE=]MODEL[@URL]", help="As for build; the role is solver.")
+]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option("--budget", metavar="USD", help="Most that models may cost, over all runs of the catalog."),
+]
 
 
 def catalog_path(given: Path | None) -> Path:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envsynth.cli._options import CacheOption, ModelsOption, WorkCatalogOption
+
 if TYPE_CHECKING:
     from envsynth.config import BuildConfig
 
@@ -19,9 +21,7 @@ def build(  # noqa: PLR0913 (one parameter an option)
             "--source", "-s", metavar="F|URI", help="Source list, or one source; repeatable.", show_default=False
         ),
     ] = None,
-    catalog: Annotated[
-        Path | None, typer.Option(metavar="P", help="Catalog file.", show_default="catalogs/envsynth.duckdb")
-    ] = None,
+    catalog: WorkCatalogOption = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for packs.", show_default="outputs")] = None,
     format: Annotated[str | None, typer.Option(help="Exporter of the pack.", show_default="gymnasium")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of sources without their own.", show_default="0")] = None,
@@ -33,16 +33,11 @@ def build(  # noqa: PLR0913 (one parameter an option)
     sandbox: Annotated[
         str | None, typer.Option(help="auto, bubblewrap, docker, docker:RUNTIME or local.", show_default="auto")
     ] = None,
-    llm: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[ROLE=]MODEL[@URL]", help="Model of a role, or of all; repeatable.", show_default="none"),
-    ] = None,
+    llm: ModelsOption = None,
     budget: Annotated[
         float | None, typer.Option(metavar="USD", help="Most that models may cost, over all builds of the catalog.")
     ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
-    ] = None,
+    cache: CacheOption = None,
     offline: Annotated[
         bool | None, typer.Option("--offline", help="Fetch nothing; call no model on another machine.")
     ] = None,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from envsynth.cli._options import CatalogOption, WhereOption
+
+if TYPE_CHECKING:
+    from envsynth.catalog import Catalog
 
 
 def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
@@ -40,17 +43,14 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     """
     from envsynth import plugins
     from envsynth.catalog import Catalog
-    from envsynth.cli._options import catalog_path
-    from envsynth.config import load_config
-    from envsynth.errors import ConfigError, ExportError
-
-    options = dict(text.partition("=")[::2] for text in option or [])
-    if not all(text.partition("=")[2] for text in option or []):
-        raise ConfigError("an exporter's option is KEY=VALUE", where="--option", next_step="envsynth export --help")
     from envsynth.cli._chat import export_attempts, require_fitting
+    from envsynth.cli._options import catalog_path
     from envsynth.cli._result import as_called, quoted
-    from envsynth.splits import parsed_splits, split_ids
+    from envsynth.config import load_config
+    from envsynth.errors import ConfigError
+    from envsynth.splits import parsed_splits
 
+    options = _options(option or [])
     splits = parsed_splits(split or [])
     if splits and where:
         raise ConfigError("both --split and --where are given", where="command line", next_step="leave one out")
@@ -63,18 +63,37 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     config = load_config(catalog=path, format=format)
     folder = out or config.out / config.pack_name
     with Catalog.open(path, read_only=True) as opened:
-        if splits:
-            allowed = [trait.strip() for trait in allow_shared.split(",") if trait.strip()]
-            chosen = split_ids(opened, splits, allowed)
-        else:
-            chosen = {"": opened.task_ids(where)}
-        if not any(chosen.values()):
-            raise ExportError(
-                "no task is selected", where=str(path), cause=f"none fits {where}" if where else "the catalog has none",
-                next_step="envsynth catalog ls",
-            )  # fmt: skip
+        chosen = _chosen(opened, path, where, splits, allow_shared)
         for name, ids in chosen.items():
             given = {"name": f"{folder.name}-{name}".lower(), **options} if name else options
             pack = exporter.export(opened.tasks_by_id(ids), opened.blobs, folder / name if name else folder, given)
             typer.echo(f"{len(ids)} tasks in {pack}")
             typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)
+
+
+def _options(texts: list[str]) -> dict[str, str]:
+    from envsynth.errors import ConfigError
+
+    if not all(text.partition("=")[2] for text in texts):
+        raise ConfigError("an exporter's option is KEY=VALUE", where="--option", next_step="envsynth export --help")
+    return dict(text.partition("=")[::2] for text in texts)
+
+
+def _chosen(
+    catalog: Catalog, path: Path, where: str, splits: dict[str, str], allow_shared: str
+) -> dict[str, list[str]]:
+    """Ids of tasks by split; all under the empty name where nothing is split."""
+    from envsynth.errors import ExportError
+    from envsynth.splits import split_ids
+
+    if splits:
+        allowed = [trait.strip() for trait in allow_shared.split(",") if trait.strip()]
+        chosen = split_ids(catalog, splits, allowed)
+    else:
+        chosen = {"": catalog.task_ids(where)}
+    if not any(chosen.values()):
+        raise ExportError(
+            "no task is selected", where=str(path), cause=f"none fits {where}" if where else "the catalog has none",
+            next_step="envsynth catalog ls",
+        )  # fmt: skip
+    return chosen

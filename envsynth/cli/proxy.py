@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envsynth.cli._options import BudgetOption, CacheOption, ConfigOption, SolverOption, WorkCatalogOption
+
 if TYPE_CHECKING:
     from envsynth.config import BuildConfig
     from envsynth.proxy import ProxiedCall, Upstream
@@ -35,21 +37,13 @@ def proxy(  # noqa: PLR0913 (one parameter an option)
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Tokens that the model may write for COMMAND.")
     ] = None,
-    llm: Annotated[
-        list[str] | None, typer.Option(metavar="[ROLE=]MODEL[@URL]", help="As for build; the role is solver.")
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="USD", help="Most that models may cost, over all runs of the catalog.")
-    ] = None,
-    catalog: Annotated[
-        Path | None, typer.Option(metavar="P", help="Catalog file.", show_default="catalogs/envsynth.duckdb")
-    ] = None,
+    llm: SolverOption = None,
+    budget: BudgetOption = None,
+    catalog: WorkCatalogOption = None,
     sandbox: Annotated[str | None, typer.Option(help="As for build.", show_default="auto")] = None,
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
-    ] = None,
+    cache: CacheOption = None,
     offline: Annotated[bool | None, typer.Option("--offline", help="Call no model on another machine.")] = None,
-    config: Annotated[Path | None, typer.Option(metavar="F", help="envsynth.toml.")] = None,
+    config: ConfigOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Stand between an agent program and the solver's endpoint: forward its calls, pay and record them.
@@ -63,15 +57,8 @@ def proxy(  # noqa: PLR0913 (one parameter an option)
     programs and what --mount names.
     """
     from envsynth.config import load_config
-    from envsynth.errors import ConfigError
 
-    if bool(task) != bool(command):
-        raise ConfigError(
-            "a task and a command go together", where="command line",
-            next_step="envsynth proxy --out DIR --task ID -- COMMAND ..., or leave both out",
-        )  # fmt: skip
-    if task and listen:
-        raise ConfigError("with --task nothing listens on a port", where="--listen", next_step="leave it out")
+    _require_fitting(task, command, listen)
     address = _address(listen or _LISTEN)
     resolved = load_config(
         config, catalog=catalog, sandbox=sandbox, cache=cache, offline=offline, llm=llm or (), budget=budget
@@ -84,6 +71,18 @@ def proxy(  # noqa: PLR0913 (one parameter an option)
             return
         run = HarnessRun(task, tuple(command), tuple(map(_mounted, mount or ())), max_seconds, max_tokens, out)
         _attempt(resolved, run, upstream, json=json)
+
+
+def _require_fitting(task: str, command: list[str] | None, listen: str | None) -> None:
+    from envsynth.errors import ConfigError
+
+    if bool(task) != bool(command):
+        raise ConfigError(
+            "a task and a command go together", where="command line",
+            next_step="envsynth proxy --out DIR --task ID -- COMMAND ..., or leave both out",
+        )  # fmt: skip
+    if task and listen:
+        raise ConfigError("with --task nothing listens on a port", where="--listen", next_step="leave it out")
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from envsynth.cli._options import WhereOption
+from envsynth.cli._options import (
+    BudgetOption,
+    CacheOption,
+    ConfigOption,
+    SolverOption,
+    WhereOption,
+    WorkCatalogOption,
+)
 
 if TYPE_CHECKING:
+    from envsynth.config import BuildConfig
     from envsynth.rollout.request import RolloutRequest
 
 
@@ -35,24 +42,16 @@ def rollout(  # noqa: PLR0913 (one parameter an option)
     malformed: Annotated[
         str, typer.Option(metavar="RULE", help="Malformed calls: as_graded (as in packs), end, or answer (go on).")
     ] = "as_graded",
-    catalog: Annotated[
-        Path | None, typer.Option(metavar="P", help="Catalog file.", show_default="catalogs/envsynth.duckdb")
-    ] = None,
+    catalog: WorkCatalogOption = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Attempts at once.", show_default="as the model takes")
     ] = None,
-    llm: Annotated[
-        list[str] | None, typer.Option(metavar="[ROLE=]MODEL[@URL]", help="As for build; the role is solver.")
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="USD", help="Most that models may cost, over all runs of the catalog.")
-    ] = None,
+    llm: SolverOption = None,
+    budget: BudgetOption = None,
     sandbox: Annotated[str | None, typer.Option(help="As for build.", show_default="auto")] = None,
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
-    ] = None,
+    cache: CacheOption = None,
     offline: Annotated[bool | None, typer.Option("--offline", help="Fetch nothing.")] = None,
-    config: Annotated[Path | None, typer.Option(metavar="F", help="envsynth.toml.")] = None,
+    config: ConfigOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print progress and result as JSON lines.")] = False,
 ) -> None:
     """Let a policy attempt tasks, and say how often it solves them.
@@ -73,6 +72,10 @@ def rollout(  # noqa: PLR0913 (one parameter an option)
     resolved = load_config(
         config, catalog=catalog, jobs=jobs, sandbox=sandbox, cache=cache, offline=offline, llm=models, budget=budget
     )
+    _rollout(resolved, request, json=json)
+
+
+def _rollout(resolved: BuildConfig, request: RolloutRequest, *, json: bool) -> None:
     from envsynth.cli._progress import watching
     from envsynth.cli._rates import print_rates
     from envsynth.rollout.runner import rollout as run

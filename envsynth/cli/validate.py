@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from envsynth.cli._options import CacheOption, ConfigOption, ModelsOption, WorkCatalogOption
+
+if TYPE_CHECKING:
+    from envsynth.config import BuildConfig
+    from envsynth.revalidate import Selection
 
 
 def validate(  # noqa: PLR0913 (one parameter an option)
@@ -24,28 +29,21 @@ def validate(  # noqa: PLR0913 (one parameter an option)
     force: Annotated[
         bool, typer.Option("--force", help="Ask again where the verdict stands; equal runs come from the cache.")
     ] = False,
-    catalog: Annotated[
-        Path | None, typer.Option(metavar="P", help="Catalog file.", show_default="catalogs/envsynth.duckdb")
-    ] = None,
+    catalog: WorkCatalogOption = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="processors")
     ] = None,
     executor: Annotated[str | None, typer.Option(help="Where the work runs.", show_default="local")] = None,
     sandbox: Annotated[str | None, typer.Option(help="As for build.", show_default="auto")] = None,
-    llm: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[ROLE=]MODEL[@URL]", help="Model of a role, or of all; repeatable.", show_default="none"),
-    ] = None,
+    llm: ModelsOption = None,
     budget: Annotated[
         float | None, typer.Option(metavar="USD", help="Most that models may cost, over all builds of the catalog.")
     ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of finished work.", show_default="$ENVSYNTH_CACHE")
-    ] = None,
+    cache: CacheOption = None,
     offline: Annotated[
         bool | None, typer.Option("--offline", help="Fetch nothing; call no model on another machine.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="F", help="envsynth.toml.")] = None,
+    config: ConfigOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print progress and result as JSON lines.")] = False,
 ) -> None:
     """Judge tasks of the catalog again: only what is missing, stale or owed.
@@ -69,11 +67,17 @@ def validate(  # noqa: PLR0913 (one parameter an option)
         config, catalog=catalog, jobs=jobs, executor=executor, sandbox=sandbox, cache=cache, offline=offline,
         llm=llm or (), budget=budget,
     )  # fmt: skip
-    from envsynth.cli._progress import watching
-    from envsynth.cli._result import print_validation
-    from envsynth.revalidate import Selection, revalidate
+    from envsynth.revalidate import Selection
 
     selection = Selection(names=tuple(tasks or ()), every=every, only=tuple(only or ()), force=force)
+    _validate(resolved, selection, json=json)
+
+
+def _validate(resolved: BuildConfig, selection: Selection, *, json: bool) -> None:
+    from envsynth.cli._progress import watching
+    from envsynth.cli._result import print_validation
+    from envsynth.revalidate import revalidate
+
     with watching(json=json) as progress:
         report = revalidate(resolved, selection, progress)
     print_validation(report, json=json)
