@@ -181,7 +181,7 @@ def key_of(settings: RoleSettings) -> str:
     """The key to send; empty where there is none.
 
     Raises:
-        ConfigError: the variable that is to hold it is not set.
+        ConfigError: the variable that is to hold it is not set, or holds what cannot be sent.
     """
     if not settings.api_key_env:
         return ""
@@ -191,5 +191,12 @@ def key_of(settings: RoleSettings) -> str:
             f"${settings.api_key_env} is not set", where=settings.base_url,
             cause=f"the endpoint of {settings.model} wants a key",
             next_step=f"export {settings.api_key_env}=..., or name another variable as api_key_env in [llm]",
+        )  # fmt: skip
+    if not (key.isascii() and key.isprintable()):
+        # The transport would repeat it, whole, in the error that it raises.
+        raise ConfigError(
+            f"${settings.api_key_env} holds no key", where=settings.base_url,
+            cause="it has line breaks or other characters that no header can carry",
+            next_step=f"export {settings.api_key_env}=..., with the key alone in one line",
         )  # fmt: skip
     return key

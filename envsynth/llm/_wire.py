@@ -11,6 +11,8 @@ from envsynth.llm.messages import Reply, ToolCall, Usage
 
 __all__ = ["parse_reply"]
 
+_MOST_TOKENS = 10**9
+
 
 class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
@@ -71,7 +73,7 @@ def parse_reply(body: bytes) -> Reply:
         ValueError: the body is not an answer of the protocol; the message says why.
     """
     try:
-        answer = _Completion.model_validate_json(body)
+        answer = _read(body)
     except ValidationError as exc:
         raise ValueError(_why(body, exc)) from exc
     choice = answer.choices[0]
@@ -91,13 +93,29 @@ def parse_reply(body: bytes) -> Reply:
     )
 
 
+def _read(body: bytes) -> _Completion:
+    try:
+        return _Completion.model_validate_json(body)
+    except ValidationError as exc:
+        if exc.errors()[0]["type"] != "json_invalid":
+            raise
+        # A model whose answer is cut in the middle of a character leaves half of it, which some servers send escaped.
+        try:
+            whole = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+        except (ValueError, RecursionError):
+            raise exc from None
+        return _Completion.model_validate_json(whole)
+
+
 def _usage(said: _Usage | None) -> Usage | None:
     if said is None or said.prompt_tokens is None or said.completion_tokens is None:
         return None
+    if max(said.prompt_tokens, said.completion_tokens) > _MOST_TOKENS:
+        return None  # nobody believes it, and no ledger can hold it
     details = said.prompt_tokens_details
     return Usage(
         prompt_tokens=max(0, said.prompt_tokens),
-        cached_tokens=max(0, (details.cached_tokens if details else None) or 0),
+        cached_tokens=max(0, min(said.prompt_tokens, (details.cached_tokens if details else None) or 0)),
         completion_tokens=max(0, said.completion_tokens),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from envsynth.llm.settings import RoleSettings
+from envsynth.proxy.record import tame
 
 __all__ = ["Asked", "Refused", "asked_of"]
 
@@ -21,6 +22,12 @@ _FIELDS = frozenset(
 """Parameters that go through. Others are left out: some have the endpoint search the web, keep what it is sent, or cost
 more."""
 _LIMITS = ("max_tokens", "max_completion_tokens")
+_PARTS = {
+    "text": {"text"}, "refusal": {"refusal"}, "image_url": {"image_url"}, "input_audio": {"input_audio"},
+    "thinking": {"thinking", "signature"},
+}  # fmt: skip
+"""Kinds of parts of a message that bring their content along, with what each may have beside its kind. Some servers
+fetch whatever a part names, whatever its kind says, and take one without a kind for what it names."""
 _MOST_CHOICES = 16
 
 
@@ -76,11 +83,16 @@ def asked_of(content: bytes, settings: RoleSettings, limit_name: str) -> Asked:
         Refused: it is no chat completion, or would have the endpoint fetch something.
     """
     try:
-        said = json.loads(content)
+        said = tame(json.loads(content))
     except (ValueError, RecursionError):
-        raise Refused(400, "bad_request", "the body is not JSON") from None
+        # Not the endpoint's failure: who asks could else call off an attempt that goes badly.
+        raise Refused(400, "bad_request", "the body is not JSON, or nested too deep") from None
     if not isinstance(said, dict) or not isinstance(said.get("messages"), list):
         raise Refused(400, "bad_request", "the body holds no messages")
+    if not all(isinstance(message, dict) for message in said["messages"]):
+        raise Refused(400, "bad_request", "a message is no object")
+    if not isinstance(said.get("tools"), list | None):
+        raise Refused(400, "bad_request", "tools is no list")
     for where in _outside(said):
         raise Refused(400, "not_forwarded", f"{where} would have the endpoint reach something else than its model")
     body = {name: value for name, value in said.items() if name in _FIELDS}
@@ -112,22 +124,23 @@ def _most_tokens(body: Mapping[str, Any]) -> int:
 
 def _outside(said: Mapping[str, Any]) -> Iterator[str]:
     """Places of a request that make the endpoint fetch or run something: hosted tools, and content by address."""
-    tools = said.get("tools")
-    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
+    for number, tool in enumerate(said.get("tools") or ()):
         if not isinstance(tool, dict) or tool.get("type") not in ("function", "custom"):
             yield f"tools[{number}]"
     for number, message in enumerate(said["messages"]):
-        content = message.get("content") if isinstance(message, dict) else None
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, dict) and not _is_here(part):
-                yield f"messages[{number}].content"
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [] if isinstance(content, str | None) else [content]
+        if not all(isinstance(part, str) or (isinstance(part, dict) and _is_here(part)) for part in parts):
+            yield f"messages[{number}].content"
 
 
 def _is_here(part: Mapping[str, Any]) -> bool:
     """Whether a part of a message brings its content along."""
-    kind = part.get("type", "text")
+    kind = part.get("type")
+    if not isinstance(kind, str) or not part.keys() <= {"type", "cache_control"} | _PARTS.get(kind, set()):
+        return False
     if kind == "image_url":
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
         return isinstance(url, str) and url.startswith("data:")
-    return kind in ("text", "refusal", "input_audio", "thinking")
+    return kind in _PARTS

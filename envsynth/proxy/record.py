@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -11,17 +12,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from envsynth.errors import ConfigError, ExportError, boundary
 from envsynth.llm.messages import Usage
 from envsynth.models import Model
 
-__all__ = ["CALLS", "Ending", "ProxiedCall", "Record", "read_record"]
+__all__ = ["CALLS", "Ending", "ProxiedCall", "Record", "plain", "read_record", "tame"]
 
 CALLS = "calls.jsonl"
 MOST_BYTES = 512 << 20
 """A record that has grown to this takes no more calls: what runs in a sandbox must not fill the host's disk."""
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _MOST_REFUSED = 1000
 """Calls that were not forwarded are written down so many times."""
 Ending = Literal["answered", "rejected", "failed", "refused", "budget", "interrupted"]
@@ -158,6 +160,22 @@ def plain(content: bytes, most: int = 1 << 30) -> Any:
         return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     text = content.decode("utf-8", "replace")
     try:
-        return json.loads(text, parse_constant=str)
+        return tame(json.loads(text, parse_constant=str, parse_float=_finite))
     except (ValueError, RecursionError):
         return text
+
+
+def tame(value: Any) -> Any:
+    """A JSON value as every reader of JSON can read it: halves of characters become question marks.
+
+    Raises:
+        ValueError: it has numbers that JSON has not, or is nested too deep to be written down.
+        RecursionError: as deep as that.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    return _JSON.validate_python(json.loads(text))
+
+
+def _finite(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text

@@ -199,7 +199,7 @@ class Upstream:
                 fails = status >= 500 or status in _ENDPOINT or status < 400
                 ending: Ending = "failed" if fails else "rejected"
                 return Came(status, plain(body), ending, f"HTTP {status}"), status in _GATEWAY
-            return _read(body, plain(body)), True
+            return _read(body), True
 
     def _passed_on(self, asked: Asked, parts: Iterator[bytes], sink: Sink) -> Came:
         """The events of a stream, one by one."""
@@ -213,18 +213,21 @@ class Upstream:
                 sink.write(event)
         if not (assembly.whole or assembly.ended):
             sink.cut()
-            return Came(200, assembly.completion(), "failed", "the stream ended too early")
+            cut = plain(json.dumps(assembly.completion()).encode())
+            return Came(200, cut, "failed", "the stream ended too early")
         sink.end()
-        completion = assembly.completion()
-        return _read(json.dumps(completion).encode(), completion)
+        return _read(json.dumps(assembly.completion()).encode())
 
 
-def _read(body: bytes, shown: Any) -> Came:
+def _read(body: bytes) -> Came:
     """What an answer with status 200 says."""
+    shown = plain(body)
     try:
         reply = parse_reply(body)
     except ValueError as exc:
         return Came(200, shown, "failed", f"what the endpoint sends is no chat completion: {exc}")
+    if not isinstance(shown, dict):
+        return Came(200, shown, "failed", "what the endpoint sends cannot be written down: it is nested too deep")
     return Came(200, shown, "answered", "", reply.usage)
 
 

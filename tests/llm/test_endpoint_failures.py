@@ -278,6 +278,27 @@ def test_usage_below_zero_is_no_income(bench):
     assert reply.usage == Usage(prompt_tokens=0, completion_tokens=3)
 
 
+def test_usage_that_nobody_believes_is_uncertain_spend(bench):
+    body = b'{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": %d, "completion_tokens": 3}}'
+    client = bench.client(bench.model([garbage(body % 10**12), garbage(body % 10**30)]))
+    for prompt in ("one", "two"):
+        assert client.complete([user(prompt)]).usage is None
+    spent = bench.ledger().total()
+    assert (spent.settled, spent.uncertain, spent.reserved) == (0, 2, 0)
+
+
+def test_half_a_character_is_no_fault_of_the_endpoint(bench):
+    client = bench.client(bench.model([Answer({"role": "assistant", "content": "cut at \ud83d"}, "length")]))
+    assert client.complete(HELLO, check=False).text == "cut at ?"
+
+
+def test_a_key_that_no_header_can_carry_is_named_and_stands_in_no_error(bench, monkeypatch):
+    monkeypatch.setenv("BROKEN_KEY", "sk-one\nsk-two")
+    with pytest.raises(ConfigError, match=r"\$BROKEN_KEY holds no key.*in one line") as caught:
+        bench.client(bench.model([]), api_key_env="BROKEN_KEY")
+    assert "sk-one" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("status", "down"), [(500, True), (400, False)])
 def test_what_a_server_says_beside_does_not_tell_failures_apart_and_tells_rejections_apart(bench, status, down):
     model = bench.model(lambda received: failure(status, f"request number {received.number}"))

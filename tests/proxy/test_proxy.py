@@ -18,6 +18,7 @@ from envsynth.llm import Ledger, Usage
 from envsynth.llm.scripted import ScriptedModel
 from envsynth.llm.scripted_answers import Answer, calls, cut, failure, garbage, hang, rate_limited, text
 from envsynth.proxy import Record, Upstream
+from envsynth.proxy.conversation import conversation_of
 
 USAGE = Usage(prompt_tokens=1000, cached_tokens=200, completion_tokens=500)
 COST = 0.0019
@@ -173,8 +174,16 @@ def test_a_harness_that_goes_away_is_paid_for_and_recorded(bench):
         asking(tools=[{"type": "mcp", "server_url": "https://evil.example"}]),
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://evil.example"}}]}]},
         {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f-1"}}]}]},
+        {"messages": [{"role": "user", "content": [{"image_url": "http://evil.example"}]}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "video_url": "http://evil.example"}]}]},
+        {"messages": [{"role": "user", "content": {"type": "image_url", "image_url": {"url": "http://evil.example"}}}]},
+        asking(tools={"type": "mcp", "server_url": "https://evil.example"}),
         asking(n=1000), asking(n=True), asking(max_tokens=0), asking(max_tokens="many"),
-        {"messages": "hello"}, [], b"{", b"[" * 100_000,
+        {"messages": "hello"}, {"messages": ["hello"]}, [], b"{", b"[" * 100_000,
+        # What could be forwarded, but not written down, or only as the endpoint's failure, would count for nothing.
+        b'{"messages": [], "temperature": NaN}', b'{"messages": [], "temperature": 1e999}',
+        b'{"messages": [], "stop": ' + b"[" * 300 + b"]" * 300 + b"}",
+        b'{"messages": [], "stop": ["' + b"x" * 20_000 + b'", ' + b"[" * 800 + b"]" * 800 + b"]}",
     ],
 )  # fmt: skip
 def test_what_would_reach_anything_but_the_model_is_not_forwarded(bench, body):
@@ -277,6 +286,36 @@ def test_a_key_that_the_endpoint_repeats_is_masked_everywhere(bench, monkeypatch
         assert KEY.encode() not in post(bench, asking())[2]
     bench.recorded()
     assert KEY not in (bench.out / "calls.jsonl").read_text()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_halves_of_characters_leave_the_record_readable(bench, stream):
+    bench.start([Answer({"role": "assistant", "content": "half \ud83d"})])
+    body = json.dumps(asking(stream=stream)).replace("hello", "hel\\udc80lo")
+    assert post(bench, body.encode())[0] == 200
+    (call,) = bench.recorded()
+    assert (call.ending, call.request["messages"][0]["content"]) == ("answered", "hel?lo")
+    assert conversation_of([call]).messages[-1].content == "half ?"
+
+
+def test_numbers_and_depths_of_an_answer_that_cannot_be_written_down_leave_the_record_readable(bench):
+    answer = '{"choices": [{"message": {"content": "a"}, "logprobs": %s}]}'
+    bench.start([garbage((answer % told).encode()) for told in ("-1e999", "NaN", "[" * 300 + "]" * 300)])
+    for _ in range(3):
+        assert post(bench, asking())[0] == 200
+    calls = bench.recorded()
+    assert [call.ending for call in calls] == ["answered", "answered", "failed"]
+    assert calls[0].response["choices"][0]["logprobs"] == "-1e999"
+    assert conversation_of(calls).answers == 2
+
+
+def test_a_key_that_no_header_can_carry_is_named_and_shown_to_nobody(tmp_path, monkeypatch):
+    with ScriptedModel([]) as model:
+        for key in (f"{KEY}\nsecond line", f"{KEY}\u00e9"):
+            monkeypatch.setenv("SOLVER_KEY", key)
+            with pytest.raises(ConfigError, match="holds no key") as caught:
+                Upstream(model.settings(api_key_env="SOLVER_KEY"), Cache(tmp_path), Ledger(tmp_path / "s.sqlite"))
+            assert KEY not in str(caught.value)
 
 
 def test_a_record_is_never_written_over(bench, tmp_path):
