@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from envsynth.errors import ConfigError
-from envsynth.llm.settings import ROLES, JudgeSettings, LlmSettings, Role, RoleSettings
+from envsynth.llm.settings import ROLES, JudgeSettings, LlmSettings, Role, RoleSettings, SolverSettings
 from envsynth.settings_file import DEFAULT_FILE, read_settings
 
 __all__ = ["Override", "llm_settings", "load_llm", "parse_override"]
@@ -120,7 +120,8 @@ def _validated(table: JsonValue, where: str) -> LlmSettings:
 def _explained(exc: ValidationError, prefix: str, where: str) -> ConfigError:
     first = exc.errors()[0]
     key = ".".join([prefix, *(str(part) for part in first["loc"])])
-    fields = (JudgeSettings if "judge" in first["loc"] else RoleSettings).model_fields
+    kinds: dict[int | str, type[RoleSettings]] = {"judge": JudgeSettings, "solver": SolverSettings}
+    fields = kinds.get(first["loc"][0] if first["loc"] else "", RoleSettings).model_fields
     if first["type"] == "extra_forbidden":
         return ConfigError(
             f"unknown setting {key!r}", where=where,

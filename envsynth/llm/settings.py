@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from envsynth.models.base import Model, digest_of
 
@@ -28,6 +28,8 @@ Role = Literal["author", "judge", "solver", "user"]
 ROLES: tuple[Role, ...] = get_args(Role)
 DEFAULT_ENDPOINT = "https://api.openai.com/v1"
 _PICO_PER_MICRO = 1_000_000
+_DAY = 86_400.0
+"""Seconds."""
 
 
 class Sampling(Model):
@@ -37,7 +39,7 @@ class Sampling(Model):
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0, lt=2**31)
     """Sent as it is with draw 0; other draws of the same messages get seeds that follow from it."""
-    max_tokens: int = Field(default=4096, ge=1)
+    max_tokens: int = Field(default=4096, ge=1, le=10_000_000)
     """Most tokens of an answer, reasoning included; a spend limit reckons with this many."""
 
 
@@ -74,6 +76,8 @@ class Prices(Model):
 class RoleSettings(Model):
     """One role's model."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     model: str = Field(min_length=1)
     """The model's name at its endpoint."""
     base_url: str = DEFAULT_ENDPOINT
@@ -85,11 +89,11 @@ class RoleSettings(Model):
     """None: unknown; spend is then counted in tokens alone, and no limit in US dollars can be kept."""
     concurrency: int = Field(default=4, ge=1, le=256)
     """Most calls under way at once, over all processes that share a cache."""
-    timeout: float = Field(default=300.0, gt=0)
+    timeout: float = Field(default=300.0, gt=0, le=_DAY)
     """Seconds from sending a request to the end of its answer."""
     retries: int = Field(default=5, ge=0, le=20)
     """How often a call is tried again after the endpoint failed; at most twice where each try may be billed."""
-    patience: float = Field(default=300.0, ge=0)
+    patience: float = Field(default=300.0, ge=0, le=_DAY)
     """Longest wait, in seconds, that an endpoint may ask for before the call fails instead."""
     failures: int = Field(default=3, ge=1)
     """After this many calls in a row that failed alike, each tried to the end, the endpoint counts as down."""
@@ -109,6 +113,13 @@ class RoleSettings(Model):
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host == "localhost"
+
+    @field_validator("model")
+    @classmethod
+    def _is_one_line(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("has line breaks or other characters that no name has")
+        return name
 
     @field_validator("api_key_env")
     @classmethod
@@ -179,6 +190,8 @@ class SolverSettings(RoleSettings):
 
 class LlmSettings(Model):
     """The `[llm]` table of a configuration: a role that is None has no model."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     author: RoleSettings | None = None
     judge: JudgeSettings | None = None

@@ -100,6 +100,13 @@ def test_an_option_that_names_no_model_says_how(text):
     ("[llm.author]\nmodel = 'x'\nsampling = {temperature = 9}", r"llm\.author\.sampling\.temperature"),
     ("[llm.author]\nbase_url = 'http://h/v1'", r"llm\.author\.model: Field required"),
     ("[llm]\nbudget = -1", r"llm\.budget"),
+    ("[llm]\nbudget = inf", r"llm\.budget: .*finite"),
+    ("[llm.author]\nmodel = 'x'\ntimeout = inf", r"llm\.author\.timeout"),
+    ("[llm.judge]\nmodel = 'x'\npatience = inf", r"llm\.judge\.patience"),
+    ("[llm.solver]\nmodel = 'x'\nattempt_seconds = inf", r"llm\.solver\.attempt_seconds"),
+    ('[llm.author]\nmodel = "a\\nb"', r"llm\.author\.model: has line breaks"),
+    ("[llm.solver]\nmodel = 'x'\nagreement = 0.9", r"unknown setting 'llm\.solver\.agreement'.*must_solve"),
+    ("[llm.judge]\nmodel = 'x'\nattempts = 9", r"unknown setting 'llm\.judge\.attempts'.*overrides"),
     ("llm = 3", "llm"),
 ])  # fmt: skip
 def test_a_wrong_setting_is_named(tmp_path, text, message):
