@@ -79,14 +79,22 @@ def setting_of(kind: Family[Any, Any], number: int, seed: int, client: Client, c
     Raises:
         ModelError: as for `llm.author`.
     """
-    earlier = {}
+    earlier: dict[str, AuthoredSkin] = {}
     for before in range(1, number):
         try:
-            found = setting_of(kind, before, seed, client, context)
+            found = _remembered(kind, before, seed, client, context, earlier)
         except ModelOutputError:
             continue
         if found.skin is not None:
             earlier[f"{NEW}{before}"] = found.skin
+    return _remembered(kind, number, seed, client, context, earlier)
+
+
+def _remembered(
+    kind: Family[Any, Any], number: int, seed: int, client: Client, context: Context,
+    earlier: Mapping[str, AuthoredSkin],
+) -> Setting:  # fmt: skip
+    """The new skin of a number after those before it."""
     shipped = {name: [dict(skin.names), dict(skin.words)] for name, skin in skins_of(kind.name).items()}
     key = digest_of([
         setter_version(), client.settings.model, client.settings.sampling.document(), kind.name, kind.version, number,

@@ -22,6 +22,7 @@ from envsynth.generators.mechanism.draw import draw, show
 from envsynth.generators.mechanism.dress import shared_texts, skins_of
 from envsynth.generators.mechanism.registry import family
 from envsynth.generators.mechanism.sameness import differences, neutral_calls
+from envsynth.generators.mechanism.setter import setting_of
 from envsynth.generators.mechanism.skin_findings import Taken, examined
 from envsynth.llm import LlmSettings
 from envsynth.llm.scripted import ScriptedModel
@@ -194,6 +195,26 @@ def test_errors_of_the_model_and_of_its_endpoint_keep_their_kind(source_of: Any,
         pytest.raises(EndpointDown),
     ):  # fmt: skip
         developed(source, context)
+
+
+def test_each_skin_before_one_is_looked_up_once(tmp_path: Path) -> None:
+    looked_up: list[str] = []
+
+    class Counting(BuildContext):
+        def remember(self, kind: str, key: str, make: Callable[[], str]) -> str:
+            looked_up.append(key)
+            return super().remember(kind, key, make)
+
+    with ScriptedModel(lambda _: refusal()) as model:
+        context = Counting(tmp_path / "cache", llm=LlmSettings(author=model.settings()))
+        client = context.model("author")
+        assert client is not None
+        try:
+            with pytest.raises(ModelRefused):
+                setting_of(family("bandit"), 9, 0, client, context)
+        finally:
+            context.leave_models()
+    assert len(looked_up) == len(set(looked_up)) == 9
 
 
 NAMES = SKINS["inventory"][0]["names"]
