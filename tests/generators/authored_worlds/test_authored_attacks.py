@@ -110,7 +110,7 @@ ATTACKS: dict[str, tuple[dict[str, Any], str]] = {
         "names_the_way",
     ),
     "a text that people do not see": (
-        {"instruction.text": "Mateo Ortega here, about my garage. Please do decide it today.\u202e\U000e0047\U000e0049"},
+        {"instruction.text": "Mateo Ortega here, about my garage. Please decide it today\u202e\U000e0047\U000e0049"},
         "unseen_characters",
     ),
     "a rule that takes for ever": (
