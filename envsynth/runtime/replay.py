@@ -13,8 +13,12 @@ from .pack import Pack
 from .play import play
 from .rewards import reward_vector
 
-Through = Callable[[str, Sequence[JSON]], Mapping[str, float]]
-"""Plays a task's calls through a trainer's own runtime; gives every component of the reward that arrives there."""
+Through = Callable[[str, Sequence[JSON]], Mapping[str, float] | None]
+"""Plays a task's calls through a trainer's own runtime; gives every component of the reward that arrives there.
+
+None: the trainer cannot tell these calls from others, so there is nothing to compare. An attribute `unseen` names the
+beginnings of components that it cannot know.
+"""
 
 
 class Replayed(NamedTuple):
@@ -67,8 +71,14 @@ def _replay_task(
                 grade = play(episode, line["calls"])
                 if through is None or grade.reward != line["reward"]:
                     yield Replayed(task_id, line["label"], line["reward"], grade.reward)
-                else:
-                    yield _compared(task_id, line, reward_vector(grade), through(task_id, line["calls"]))
+                    continue
+                there = through(task_id, line["calls"])
+                if there is None:
+                    yield Replayed(task_id, line["label"], line["reward"], grade.reward, "not played through it")
+                    continue
+                unseen = tuple(getattr(through, "unseen", ()))
+                here = {name: value for name, value in reward_vector(grade).items() if not name.startswith(unseen)}
+                yield _compared(task_id, line, here, there)
             except EnvsynthError as exc:
                 yield Replayed(task_id, line["label"], line["reward"], None, str(exc))
     finally:
@@ -133,5 +143,5 @@ def _as_json(found: Replayed) -> str:
 
 
 def _as_text(found: Replayed) -> str:
-    got = found.error if found.got is None else f"{found.got:g}" + (f" ({found.error})" if found.differs else "")
+    got = found.error if found.got is None else f"{found.got:g}" + (f" ({found.error})" if found.error else "")
     return f"{found.verdict:8}{found.task}  {found.label}  expected {found.expected:g}, got {got}"
