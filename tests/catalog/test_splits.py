@@ -12,8 +12,8 @@ from pydantic import JsonValue
 from envsynth.catalog import Catalog
 from envsynth.cli.main import app
 from envsynth.errors import ConfigError, ExportError
-from envsynth.splits import TRAITS, parsed_splits, split_ids
 from envsynth.models import Outcome, WorldRef
+from envsynth.splits import TRAITS, parsed_splits, split_ids
 
 
 def moved(outcome: Outcome, generator: str, world: str, group: str = "", **metadata: JsonValue) -> Outcome:

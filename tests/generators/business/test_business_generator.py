@@ -78,7 +78,11 @@ def test_a_process_has_its_own_tasks_only(context) -> None:
         ("retial", {}, "list:4: there is no industry 'retial'. Next: use retail"),
         ("retail/retuns", {}, "list:4: there is no process 'retuns' of retail. Next: use returns"),
         ("retail", {"countries": "jp,germany"}, "list:4: there is no country 'germany'. Next: use de"),
-        ("retail", {"level": "1"}, "list:4: unknown option 'level' for a scenario. Next: use one of author, corpus, countries, levels"),
+        (
+            "retail",
+            {"level": "1"},
+            "list:4: unknown option 'level' for a scenario. Next: use one of author, corpus, countries, levels",
+        ),
         ("retail", {"levels": "7"}, "bad value '7' for 'levels' (they are 1 to 5)"),
         ("retail", {"vagueness": "few"}, "bad value 'few' for 'vagueness'"),
         ("retail", {"tasks": "0"}, "bad value '0' for 'tasks'"),
