@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from envsynth.errors import ConfigError
 from envsynth.models import Model, Source
 
-__all__ = ["read_options"]
+__all__ = ["needs_author", "read_options"]
 
 S = TypeVar("S", bound=Model)
 
@@ -41,3 +41,18 @@ def read_options(source: Source, settings: type[S], what: str) -> S:
             f"bad value {given.get(key, '')!r} for {key!r}", where=where,
             cause=first["msg"].removeprefix("Value error, "), next_step=f"correct {key}= on that line",
         ) from None  # fmt: skip
+
+
+def needs_author(what: str, source: Source, *, required: bool = False) -> ConfigError:
+    """The error where a line asks for a model to write, and none is configured.
+
+    Args:
+        what: what of it asks: `author=model`.
+        source: whose line it is.
+        required: whether it cannot be left out of the line.
+    """
+    return ConfigError(
+        f"{what} needs an author model, and none is configured", where=str(source.origin),
+        next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml"
+        + ("" if required else ", or leave the option out"),
+    )  # fmt: skip

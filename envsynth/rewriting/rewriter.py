@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from envsynth.asking import fault_reason
 from envsynth.errors import ModelOutputError
 from envsynth.llm import Client, Message, Order, Unrepaired, author, load_prompt, quoted, system, user
 from envsynth.models import Finding, Model, digest_of
@@ -19,7 +19,6 @@ __all__ = ["Rewritten", "rewrite", "rewriting_version"]
 
 _FOLDER = Path(__file__).with_name("prompts")
 _SHOWN = 5
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Reading(Model):
@@ -89,7 +88,7 @@ def rewrite(client: Client, original: Original, level: int, *, draw: int = 0) ->
     except Unrepaired as exc:
         return Rewritten(original.text, level, model, exc.reason, repairs=exc.repairs)
     except ModelOutputError as exc:
-        return Rewritten(original.text, level, model, _kind(exc))
+        return Rewritten(original.text, level, model, fault_reason(exc))
     text = blocks.filled(found.value.text)
     return Rewritten(text, level, model, left_out=found.value.left_out, repairs=len(found.repairs))
 
@@ -132,12 +131,10 @@ def _read(client: Client, rewriting: Rewriting, original: Original, blocks: Bloc
     try:
         reading = client.structured(messages, Reading, prompt_version=prompt.version, draw=draw)
     except ModelOutputError as exc:
-        yield Finding(rule="rewrite_not_read", message=f"nobody could compare it with the original: {_kind(exc)}")
+        yield Finding(
+            rule="rewrite_not_read", message=f"nobody could compare it with the original: {fault_reason(exc)}"
+        )
         return
     for name in ("lost", "added", "changed"):
         for line in getattr(reading, name)[:_SHOWN]:
             yield Finding(rule=f"rewrite_{name}_meaning", message=line[:300], where=name)
-
-
-def _kind(error: ModelOutputError) -> str:
-    return _CAMEL.sub("_", type(error).__name__).lower()

@@ -11,7 +11,7 @@ from envsynth.generators.business.blueprint import VAGUENESS, Industry
 from envsynth.generators.business.countries import countries, country
 from envsynth.generators.business.load import Library
 from envsynth.models import Model, Source
-from envsynth.options import read_options
+from envsynth.options import needs_author, read_options
 from envsynth.protocols import Context
 
 DEFAULT_LIMIT = 30
@@ -143,10 +143,7 @@ def rewrites(settings: Settings, context: Context, source: Source) -> tuple[int 
         ConfigError: there are some, and no author model is configured.
     """
     if settings.rewrite and context.model("author") is None:
-        raise ConfigError(
-            "rewrite= needs an author model, and none is configured", where=str(source.origin),
-            next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml, or leave the option out",
-        )  # fmt: skip
+        raise needs_author("rewrite=", source)
     return settings.rewrite or (None,)
 
 
@@ -166,11 +163,7 @@ def by_model(settings: Wishes, context: Context, source: Source) -> bool:
     )  # fmt: skip
     if not asks:
         return False
-    raise ConfigError(
-        f"{asks} needs an author model, and none is configured", where=str(source.origin),
-        next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml"
-        + ("" if is_free(source) else ", or leave the option out"),
-    )  # fmt: skip
+    raise needs_author(asks, source, required=is_free(source))
 
 
 def every_country() -> tuple[str, ...]:

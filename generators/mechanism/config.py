@@ -13,7 +13,7 @@ from envsynth.generators.mechanism.dress import skins_of
 from envsynth.generators.mechanism.registry import family_names
 from envsynth.generators.mechanism.setter import NEW
 from envsynth.models import Model, Source
-from envsynth.options import read_options
+from envsynth.options import needs_author, read_options
 from envsynth.rewriting.levels import LEVELS as VAGUENESS
 
 DEFAULT_LIMIT = 30
@@ -114,10 +114,7 @@ def wardrobe_of(source: Source, settings: Settings, *, configured: bool) -> Ward
     model = settings.written_by_model(configured=configured)
     asks = "rewrite=" if settings.rewrite else "author=model" if model else "new_skins="
     if not configured and (model or settings.rewrite or settings.new_skins is not None):
-        raise ConfigError(
-            f"{asks} needs an author model, and none is configured", where=str(source.origin),
-            next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml, or leave the option out",
-        )  # fmt: skip
+        raise needs_author(asks, source)
     new = settings.new_skins or (DEFAULT_NEW_SKINS if model else 0)
     skins = (*settings.skins, *(f"{NEW}{number}" for number in range(1, new + 1)))
     return Wardrobe(skins or tuple(skins_of(source.location)), settings.rewrite or (None,))

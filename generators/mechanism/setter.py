@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from envsynth.asking import fault_reason
 from envsynth.errors import ModelOutputError
 from envsynth.generators.mechanism.authored import AuthoredSkin, example_of, worn
 from envsynth.generators.mechanism.contract import Family, Skin
@@ -138,7 +139,7 @@ def _read(skin: AuthoredSkin, kind: Family[Any, Any], client: Client, draw: int)
     try:
         reading = client.structured(messages, Reading, prompt_version=prompt.version, draw=draw)
     except ModelOutputError as exc:
-        yield Finding(rule="skin_not_read", message=f"nobody could compare it with the rules: {type(exc).__name__}")
+        yield Finding(rule="skin_not_read", message=f"nobody could compare it with the rules: {fault_reason(exc)}")
         return
     for line in reading.objections[:_SHOWN]:
         yield Finding(rule="skin_contradicts_rules", message=line[:300])

@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
-from envsynth.errors import ConfigError, ModelOutputError
+from envsynth.asking import fault_reason
+from envsynth.errors import ModelOutputError
 from envsynth.generators.repository.asserted import strings_in
 from envsynth.generators.repository.config import Settings
 from envsynth.generators.repository.excerpt import Excerpt
@@ -26,6 +27,7 @@ from envsynth.generators.repository.wording import HiddenTests, leaking, unseeml
 from envsynth.leaks import Change
 from envsynth.llm import Client, Message, Order, Prompt, Unrepaired, author, load_prompt, quoted, system, user
 from envsynth.models import Finding, Lead, Model, Source, digest_of
+from envsynth.options import needs_author
 from envsynth.protocols import Context
 
 __all__ = ["Brief", "Examination", "Fact", "Issue", "author_of", "instruct", "keyed", "prompt_version"]
@@ -94,10 +96,7 @@ def author_of(settings: Settings, source: Source, context: Context) -> Client | 
         return None
     client = context.model("author")
     if client is None and settings.author == "model":
-        raise ConfigError(
-            "author=model, and the author role has no model", where=str(source.origin),
-            next_step="name one with --llm author=MODEL or in [llm.author] of envsynth.toml, or leave author= out",
-        )  # fmt: skip
+        raise needs_author("author=model", source)
     return client
 
 
@@ -126,7 +125,7 @@ def instruct(brief: Brief, client: Client | None, tell: Callable[[str], None]) -
     except ModelOutputError as exc:
         if plain.reason:
             raise
-        reason, detail = _kind(exc), str(exc)
+        reason, detail = fault_reason(exc), str(exc)
     else:
         repairs: list[JsonValue] = [[*dict.fromkeys(finding.rule for finding in found)] for found in authored.repairs]
         about: JsonValue = {"vagueness": brief.level, "prompt": prompt_version(), "repairs": repairs}
@@ -265,7 +264,3 @@ def _clipped(text: str, room: int) -> str:
 
 def _squeezed(text: str) -> str:
     return " ".join(text.split())
-
-
-def _kind(error: ModelOutputError) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in type(error).__name__).lstrip("_")

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from envsynth.errors import ConfigError
 from envsynth.generators.repository.authored import Brief
 from envsynth.generators.repository.config import Settings
 from envsynth.generators.repository.instruction import Written
@@ -14,6 +13,7 @@ from envsynth.generators.repository.vagueness import level_of
 from envsynth.leaks import leaks
 from envsynth.llm import Client
 from envsynth.models import Finding, Lead, Source, digest_of
+from envsynth.options import needs_author
 from envsynth.protocols import Context
 from envsynth.rewriting import Original, facts_said, rewrite, rewriting_version, says
 
@@ -30,10 +30,7 @@ def rewriter_of(settings: Settings, source: Source, context: Context) -> Client 
         return None
     client = context.model("author")
     if client is None:
-        raise ConfigError(
-            "rewrite= needs an author model, and none is configured", where=str(source.origin),
-            next_step="name one with --llm MODEL or under [llm.author] of envsynth.toml, or leave the option out",
-        )  # fmt: skip
+        raise needs_author("rewrite=", source)
     return client
 
 

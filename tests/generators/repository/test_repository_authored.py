@@ -12,7 +12,7 @@ from envsynth.errors import ConfigError, ModelEndpointError, ModelRefused
 from envsynth.generators.repository import Repository
 from envsynth.generators.repository.authored import Examination, Issue, prompt_version
 from envsynth.generators.repository.vagueness import level_of
-from envsynth.llm import Client, Ledger
+from envsynth.llm import REPAIRS, Client, Ledger
 from envsynth.llm.scripted import Received, Script, ScriptedModel
 from envsynth.llm.scripted_answers import Answer, answer_json, empty, failure, refusal, text, truncated
 from envsynth.models import Candidate, Dropped, Lead
@@ -174,7 +174,9 @@ def test_a_model_is_asked_only_where_it_is_wanted(fixed_repo, context, source_of
         assert (candidate.provenance.author, model.requests) == ("deterministic", [])
         assert "not_authored" not in candidate.metadata
     wanted = source_of(fixed_repo.path, author="model")
-    with pytest.raises(ConfigError, match=r"list.txt:3: author=model.*no model.*Next: name one with --llm author="):
+    with pytest.raises(
+        ConfigError, match=r"list.txt:3: author=model needs an author model.*Next: name one with --llm MODEL"
+    ):
         list(Repository().plan(wanted, context))
     for role, asked in (({"author": "deterministic"}, ()), ({}, ("author",)), ({"author": "model"}, ("author",))):
         lead = Lead(generator="repository", generator_version="2", source="s", name="x", revision="r",
@@ -345,7 +347,7 @@ def test_orders_in_a_repository_reach_the_model_as_quoted_text_alone(injected_re
 )
 def test_a_model_that_obeys_them_is_refused(injected_repo, written, obeying):
     with written(injected_repo, lambda _: answer_json({**obeying, "facts": FACTS[:2]})) as (candidate, model):
-        assert len(model.requests) == 2  # the same answer to the same findings comes from the cache
+        assert len(model.requests) == 1 + REPAIRS  # a mistake made again is answered anew
         assert candidate.provenance.author == "deterministic"
         assert "assert halve(7) == 3.5" in candidate.instruction
         assert "speaks_to_graders" in model.requests[1].prompt
