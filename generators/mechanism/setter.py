@@ -62,7 +62,8 @@ class Setting(Model):
 def setter_version() -> str:
     """Digest of the prompts and word tables: other texts, other skins."""
     prompts = [load_prompt(_FOLDER / f"{name}.md").version for name in ("setter", "setter_system", "skin_reading")]
-    tables = [Path(__file__).with_name(name).read_text("utf-8") for name in ("domains.txt", "claims.txt")]
+    names = ("domains.txt", "claims.txt", "praise.txt", "truth.txt")
+    tables = [Path(__file__).with_name(name).read_text("utf-8") for name in names]
     return digest_of([*prompts, *tables])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from envsynth.generators.mechanism.authored import AuthoredSkin, worn
 from envsynth.generators.mechanism.contract import LEVELS, Family
-from envsynth.generators.mechanism.dress import shared_texts
+from envsynth.generators.mechanism.dress import shared_texts, skins_of
 from envsynth.generators.mechanism.needs import Needs, needs_of
 from envsynth.generators.mechanism.sameness import differences
 from envsynth.generators.mechanism.skin_checks import faults_of
@@ -30,6 +31,8 @@ _TITLE, _OPENING, _SENTENCE, _SAID, _LABEL = (3, 60), (60, 700), (3, 200), (1, 1
 """Fewest and most characters."""
 _SHOWN = 40
 _ARTICLES = ("the", "and")
+_ALIKE = 0.7
+"""Share of two stories' words that they have in common, from which they are one story."""
 
 
 class Taken(NamedTuple):
@@ -55,6 +58,7 @@ def examined(authored: AuthoredSkin, kind: Family[Any, Any], name: str, taken: T
         *_story(authored, needs, taken), *_labels(authored.labels, needs),
         *_sentences("tools", authored.tools, needs.tools),
         *_sentences("parameters", authored.parameters, needs.parameters), *_favours(authored),
+        *_vouches(authored, kind.name), *_told_before(authored.opening, kind.name),
     ]  # fmt: skip
     if found:
         return found
@@ -93,7 +97,7 @@ def _words(words: Mapping[str, str], needs: Needs) -> Iterator[Finding]:
     for word, said in words.items():
         where = f"words.{word[:_SHOWN]}"
         yield from _plain(said, _SAID, where)
-        yield from _numbers(said, where)
+        yield from _claims(said, where, " ".join(needs.words.get(word, ())))
         if word == "money" and said not in needs.words.get(word, (said,)):
             known = ", ".join(dict.fromkeys(needs.words[word]))
             yield _finding("skin_bad_unit", f"amounts are in minor units, such as {known}", where)
@@ -122,13 +126,17 @@ def _labels(labels: Iterable[str], needs: Needs) -> Iterator[Finding]:
     found = list(labels)
     if len(found) < needs.labels:
         yield _finding("skin_too_few_labels", f"{len(found)} of {needs.labels}", "labels")
-    if len({label.strip().casefold() for label in found}) < len(found):
+    if len({_heard(label) for label in found}) < len(found):
         yield _finding("skin_same_label", "two things are called the same", "labels")
     if len(found) > 2 * needs.labels:
         yield _finding("skin_too_many_labels", f"{len(found)}, where {needs.labels} are wanted", "labels")
     for number, label in enumerate(found[: 2 * needs.labels]):
         yield from _plain(label, _LABEL, f"labels.{number}")
-        yield from _numbers(label, f"labels.{number}")
+        yield from _claims(label, f"labels.{number}")
+        praise = next((word for word in _table("praise") if re.search(rf"\b{word}\b", label, re.IGNORECASE)), None)
+        if praise:
+            message = f"{praise!r} says how good it is, which nothing but play may tell"
+            yield _finding("skin_favours_one", message, f"labels.{number}")
 
 
 def _sentences(field: str, told: Mapping[str, str], known: Iterable[str]) -> Iterator[Finding]:
@@ -156,6 +164,38 @@ def _favours(authored: AuthoredSkin) -> Iterator[Finding]:
             yield _finding("skin_favours_one", f"it speaks of {named[:_SHOWN]!r}", where[:_SHOWN])
 
 
+def _vouches(authored: AuthoredSkin, family: str) -> Iterator[Finding]:
+    """A sticker's name, or its author's, by which it would be true: how far stickers are off is the game's secret."""
+    shipped = skins_of(family).values()
+    told = {
+        "words.claimant": (authored.words.get("claimant", ""), [skin.words.get("claimant", "") for skin in shipped]),
+        "names.claimed": (authored.names.get("claimed", ""), [skin.names.get("claimed", "") for skin in shipped]),
+    }
+    for where, (said, known) in told.items():
+        usual = {word for one in known for word in _spoken(one)}
+        truth = next((word for word in _table("truth") if word in _spoken(said) and word not in usual), None)
+        if truth:
+            yield _finding("skin_vouches", f"{truth!r} says how far the claims can be trusted", where)
+
+
+def _told_before(opening: str, family: str) -> Iterator[Finding]:
+    """A story that a skin which ships tells already, under other names: it would be one more only by its title."""
+    words = set(_spoken(opening))
+    for name, skin in skins_of(family).items():
+        known = set(_spoken(skin.texts["opening"]))
+        if len(words & known) > _ALIKE * len(words | known):
+            yield _finding("skin_domain_taken", f"the skin {name} tells this story already", "opening")
+
+
+def _spoken(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.casefold())
+
+
+def _heard(label: str) -> str:
+    """A label as it is told from others: by its letters."""
+    return " ".join(_spoken(unicodedata.normalize("NFKC", label)))
+
+
 def _keys(field: str, given: Mapping[str, str], wanted: Mapping[str, object]) -> Iterator[Finding]:
     """What is missing and what is too much: an unknown name could stand in the place of one of SQL's own words."""
     missing = [key for key in wanted if key not in given]
@@ -170,13 +210,22 @@ def _plain(text: str, size: tuple[int, int], where: str) -> Iterator[Finding]:
     least, most = size
     if not least <= len(text.strip()) <= most:
         yield _finding("skin_bad_text", f"it has {len(text.strip())} characters, not {least} to {most}", where)
-    if not text.isprintable() or not _PLAIN.fullmatch(text):
-        yield _finding("skin_bad_text", "it is no plain line: no line breaks, braces, brackets or marks", where)
+    if not text.isprintable() or not _PLAIN.fullmatch(text) or _foreign(text):
+        message = "it is no plain line: no line breaks, braces, brackets or marks, and plain Latin letters"
+        yield _finding("skin_bad_text", message, where)
 
 
-def _claims(text: str, where: str) -> Iterator[Finding]:
+def _foreign(text: str) -> bool:
+    """Whether it has letters of another script, or dressed-up ones and figures: some look like the usual ones."""
+    strange = any(letter.isalpha() and "LATIN" not in unicodedata.name(letter, "") for letter in text)
+    return strange or unicodedata.normalize("NFKC", text) != unicodedata.normalize("NFC", text)
+
+
+def _claims(text: str, where: str, usual: str = "") -> Iterator[Finding]:
+    """Claims that a text makes, those aside that skins which ship make in its place: they are a part of the rules."""
     yield from _numbers(text, where)
-    told = next((claim for claim in _claim_words() if re.search(rf"\b{claim}\b", text, re.IGNORECASE)), None)
+    found = (claim for claim in _table("claims") if re.search(rf"\b{claim}\b", text, re.IGNORECASE))
+    told = next((claim for claim in found if not re.search(rf"\b{claim}\b", usual, re.IGNORECASE)), None)
     if told:
         yield _finding("skin_claims_odds", f"it says {told!r}: what things are like is told by the game's texts", where)
 
@@ -189,8 +238,9 @@ def _numbers(text: str, where: str) -> Iterator[Finding]:
 
 
 @cache
-def _claim_words() -> tuple[str, ...]:
-    lines = Path(__file__).with_name("claims.txt").read_text("utf-8").splitlines()
+def _table(name: str) -> tuple[str, ...]:
+    """A word table: a word or phrase a line."""
+    lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 

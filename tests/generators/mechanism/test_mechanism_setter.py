@@ -20,7 +20,7 @@ from envsynth.generators.mechanism.authored import AuthoredSkin, example_of, wor
 from envsynth.generators.mechanism.contract import LEVELS, Presentation
 from envsynth.generators.mechanism.draw import draw, show
 from envsynth.generators.mechanism.dress import shared_texts, skins_of
-from envsynth.generators.mechanism.registry import family
+from envsynth.generators.mechanism.registry import family, family_names
 from envsynth.generators.mechanism.sameness import differences, neutral_calls
 from envsynth.generators.mechanism.setter import setting_of
 from envsynth.generators.mechanism.skin_findings import Taken, examined
@@ -271,9 +271,52 @@ def test_labels_are_enough_different_and_favoured_by_no_text() -> None:
     assert rules(changed("bandit", tools=told), "bandit") == {"skin_favours_one"}
 
 
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"words": {"things": "meadows, where Larkfield always lifts"}}, "skin_claims_odds"),
+        ({"words": {"claimant": "the verified flight record"}}, "skin_vouches"),
+        ({"names": {"claimed": "true_rate"}}, "skin_vouches"),
+        ({"labels": {0: "Mill meadow that always lifts"}}, "skin_claims_odds"),
+        ({"labels": {0: "Best meadow"}}, "skin_favours_one"),
+        ({"labels": {0: "Meadow to avoid"}}, "skin_favours_one"),
+        ({"labels": {1: "Mill  meadow."}}, "skin_same_label"),
+        ({"labels": {1: "\u041cill meadow"}}, "skin_bad_text"),
+        ({"words": {"thing": "\uff4deadow that \uff41lways lifts"}}, "skin_bad_text"),
+        ({"opening": "You fly. The club has \u2461 balloons and a long season on the river."}, "skin_bad_text"),
+        ({"opening": "Each flight starts from one meadow. All of them are equally good, so take any of them."},
+         "skin_claims_odds"),
+    ],
+)  # fmt: skip
+def test_no_name_or_word_says_how_things_turn_out_or_passes_for_another(fields: dict[str, Any], rule: str) -> None:
+    good = SKINS["bandit"][0]
+    made = dict(fields)
+    for field in ("words", "names"):
+        made |= {field: {**good[field], **fields[field]}} if field in fields else {}
+    if "labels" in fields:
+        made["labels"] = [fields["labels"].get(number, label) for number, label in enumerate(good["labels"])]
+    assert rules(changed("bandit", **made), "bandit") == {rule}
+
+
+def test_a_story_that_a_shipped_skin_tells_is_no_new_one() -> None:
+    shipped = next(iter(skins_of("bandit").values())).texts["opening"].strip()
+    assert rules(changed("bandit", opening=shipped), "bandit") == {"skin_domain_taken"}
+
+
+@pytest.mark.slow
+def test_the_skins_that_ship_would_pass_but_for_their_stories() -> None:
+    for name in family_names():
+        for skin in skins_of(name).values():
+            found = {finding.rule for finding in examined(example_of(skin), family(name), "new-1", FREE)}
+            assert found <= {"skin_domain_taken", "skin_states_number", "skin_claims_odds"}, (name, skin.name, found)
+
+
 def test_a_word_in_which_every_skin_says_the_same_rule_must_say_it_too() -> None:
     """`only_best` tells that the best find alone is paid for; a skin that pays for all would be another game."""
-    skin = example_of(skins_of("pandora")["truffles"])
+    opening = (
+        "You run a small kitchen below the castle, and a dog and its keeper walk the oak woods for you all autumn."
+    )
+    skin = example_of(skins_of("pandora")["truffles"]).model_copy(update={"opening": opening})
     assert rules(skin, "pandora") == set()
     words = {**skin.words, "only_best": "The chef pays for every truffle of the morning"}
     assert rules(skin.model_copy(update={"words": words}), "pandora") == {"skin_loses_rule"}
