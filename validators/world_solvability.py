@@ -25,7 +25,7 @@ class WorldSolvability:
     """
 
     name = "world_solvability"
-    version = "1"
+    version = "2"
     order = 70
     environment = "world"
     models: ClassVar[tuple[str, ...]] = ("solver",)

@@ -14,10 +14,17 @@ _VERSION = "1"
 
 
 class BlindAgent:
-    """Makes as many calls as the reference, each a tool by chance with values that fit, those it has seen first."""
+    """Makes as many calls as the reference, each a tool by chance with values that fit, those it has seen first.
+
+    Args:
+        whole: make as many calls as the budget allows, instead.
+    """
 
     policy = Policy.RANDOM
-    name = ""
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.name = "whole budget" if whole else ""
+        self._whole = whole
 
     def identity(self, told: Told) -> str:
         """Digest of its rules and of the number of calls."""
@@ -37,7 +44,6 @@ class BlindAgent:
                 break
         return Played(play.stop(), turns=play.calls)
 
-    @staticmethod
-    def _length(told: Told) -> int:
-        reference = told.panel.get("reference")
+    def _length(self, told: Told) -> int:
+        reference = None if self._whole else told.panel.get("reference")
         return max(1, min(told.turns, len(reference.calls) if reference is not None else told.turns))

@@ -2,8 +2,9 @@
 
 A trainer compares attempts at one task in groups. A group whose attempts all succeed, or all fail, gives no gradient;
 so a task is calibrated for a model where a group of the configured size is mixed with at least the configured chance,
-and where the model does better than luck. Everything else is said and kept, but rejects nothing: what this model never
-solves may be right for a stronger one, and what it always solves for a weaker one. The tier then stays `verified`.
+and where the model does better than luck, so clearly that luck would not come so far once in twenty. Everything else is
+said and kept, but rejects nothing: what this model never solves may be right for a stronger one, and what it always
+solves for a weaker one. The tier then stays `verified`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,14 @@ from envsynth.models import Attempt, Finding
 from envsynth.rollout.attempting import attempted
 from envsynth.rollout.failures import is_success
 from envsynth.rollout.playable import Playable
-from envsynth.rollout.statistics import mixed_chance, mixed_chance_of_rate, wilson
+from envsynth.rollout.statistics import better_by_chance, mixed_chance, mixed_chance_of_rate, wilson
 
 __all__ = ["Calibration", "Trial", "calibrate", "mixed_levels", "solver_settings"]
+
+_DOUBT = 0.05
+"""Greatest chance, of a solver that only calls tools by chance, to pass for better than that."""
+_LUCKY = 24
+"""Draws of luck for each attempt of the solver: one success where luck has none in so many is clear."""
 
 Each = Callable[[Callable[[int], Attempt], Iterable[int]], list[Attempt]]
 """Makes attempts by their numbers, some at once; the result in their order."""
@@ -81,12 +87,29 @@ def calibrate(task: Playable, client: Client, trial: Trial) -> Calibration:
         told = _figures(hinted, task.threshold)
         evidence |= {"hinted": told, "regret": _rate(hinted, task.threshold) - _rate(made, task.threshold)}
     findings = _findings(made, _rate(made, task.threshold), chance, settings)
-    if not findings and _mean_reward(made) <= _mean_reward(lucky):
-        message = (
-            f"{agent.name} has a mean reward of {_mean_reward(made):.2f}, calls by chance {_mean_reward(lucky):.2f}"
-        )
-        findings.append(Finding(rule="luck_does_as_well", message=message))
+    if not findings and trial.luck:
+        doubt, mean = _doubt(plain, made, trial)
+        evidence["luck_comes_so_far"] = round(doubt, 6)
+        if doubt > _DOUBT:
+            message = (
+                f"{agent.name} has a mean reward of {_mean_reward(made):.2f}, calls by chance {mean:.2f}: luck would "
+                f"come so far with chance {doubt:.2f}"
+            )
+            findings.append(Finding(rule="luck_does_as_well", message=message))
     return Calibration(tuple(findings), _best(made) == 0.0, evidence)
+
+
+def _doubt(task: Playable, made: Sequence[Attempt], trial: Trial) -> tuple[float, float]:
+    """Chance that luck comes as far as the solver, and the mean reward of luck; whichever luck is the better.
+
+    Luck may make as many calls as the reference, or as many as the budget allows. Its draws here are too many to keep.
+    """
+    unkept = trial._replace(keep=lambda _: None)
+    found = []
+    for agent in (BlindAgent(), BlindAgent(whole=True)):
+        lucky = _made(task, agent, _LUCKY * len(made), unkept)
+        found.append((better_by_chance(_rewards(made), _rewards(lucky)), _mean_reward(lucky)))
+    return max(found)
 
 
 def mixed_levels(levels: Sequence[float], group: int) -> tuple[float, bool]:
@@ -154,5 +177,9 @@ def _best(made: Sequence[Attempt]) -> float:
 
 
 def _mean_reward(made: Sequence[Attempt]) -> float:
-    rewards = [attempt.grade.reward for attempt in made if attempt.grade is not None]
+    rewards = _rewards(made)
     return fmean(rewards) if rewards else 0.0
+
+
+def _rewards(made: Sequence[Attempt]) -> list[float]:
+    return [attempt.grade.reward for attempt in made if attempt.grade is not None]

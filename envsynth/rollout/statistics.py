@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Interval", "clustered", "mixed_chance", "mixed_chance_of_rate", "pass_at_k", "wilson"]
+__all__ = ["Interval", "better_by_chance", "clustered", "mixed_chance", "mixed_chance_of_rate", "pass_at_k", "wilson"]
 
 _Z95 = 1.959963984540054
 _RESAMPLES = 2000
@@ -72,6 +72,22 @@ def mixed_chance(n: int, c: int, group: int) -> float | None:
 def mixed_chance_of_rate(rate: float, group: int) -> float:
     """1 - p^G - (1-p)^G. It is concave in p, so an estimated rate put in gives too little on average."""
     return max(0.0, 1.0 - rate**group - (1.0 - rate) ** group)
+
+
+def better_by_chance(values: Sequence[float], others: Sequence[float]) -> float:
+    """Chance that the mean of `values` is so far above that of `others` though both come from one distribution.
+
+    A permutation test, one-sided, with drawn permutations; the same for the same values.
+
+    Args:
+        values: one at least.
+        others: one at least.
+    """
+    pool = np.asarray([*values, *others], dtype=np.float64)
+    rng = np.random.default_rng(_SEED)
+    orders = rng.random((_RESAMPLES, len(pool))).argsort(axis=1)[:, : len(values)]
+    as_good = int((pool[orders].mean(axis=1) >= pool[: len(values)].mean() - 1e-12).sum())
+    return (1 + as_good) / (1 + _RESAMPLES)
 
 
 def clustered(values: Sequence[float], span: tuple[float, float] = (0.0, 1.0)) -> Interval | None:

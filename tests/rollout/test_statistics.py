@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 
 from envsynth.rollout import clustered, mixed_chance, mixed_chance_of_rate, pass_at_k, wilson
 from envsynth.rollout.calibration import mixed_levels
+from envsynth.rollout.statistics import better_by_chance
 
 
 @given(st.integers(1, 9), st.data())
@@ -79,3 +80,14 @@ def test_levels_of_graded_rewards() -> None:
     assert mixed_levels([0.5] * 8, 8) == (0.0, False)
     assert mixed_levels([0.1, 0.2], 2) == (1.0, False)
     assert mixed_levels([0.0, 0.5], 4) == (pytest.approx(1 - 2 / 16), True)
+
+
+def test_what_looks_better_by_chance() -> None:
+    rng = Random(4)
+    doubts = [better_by_chance([rng.random() for _ in range(8)], [rng.random() for _ in range(192)]) for _ in range(60)]
+    assert 0.35 < fmean(doubts) < 0.65
+    assert sum(doubt <= 0.05 for doubt in doubts) <= 8
+    # One success is clear where luck has none in so many, and is nothing where luck has it as often.
+    assert better_by_chance([1.0] + [0.0] * 7, [0.0] * 192) < 0.05 < better_by_chance([1.0] + [0.0] * 7, [0.0] * 8)
+    assert better_by_chance([1.0] + [0.0] * 7, ([1.0] + [0.0] * 7) * 24) > 0.3
+    assert better_by_chance([0.5, 0.5], [0.5]) == 1.0

@@ -67,6 +67,7 @@ def sometimes(received: Received) -> bool:
 def test_a_task_that_is_sometimes_solved_is_calibrated(judged: Judged, tmp_path: Path) -> None:
     verdict, context = judged(shop(tmp_path), player(sometimes))
     assert (verdict.status, verdict.findings) == (VerdictStatus.PASS, ())
+    assert verdict.evidence["luck_comes_so_far"] < 0.05
     solved = verdict.evidence["solved"]
     assert 0 < solved < 8
     assert verdict.evidence["pass_rate"] == solved / 8
@@ -118,6 +119,22 @@ def test_rare_mixtures_and_luck(judged: Judged, tmp_path: Path) -> None:
     lazy = lambda received: text("no") if sometimes(received) or turn(received) else calls(("look", {}))  # noqa: E731
     verdict, _ = judged(shop(tmp_path, verifier=easy, instruction="Look at it."), lazy)
     assert (verdict.reason, verdict.evidence["luck"]) == ("luck_does_as_well", 1.0)
+
+
+def test_a_solver_without_skill_is_not_calibrated_by_its_luck(judged: Judged, tmp_path: Path) -> None:
+    """It makes the calls of chance itself, and has more successes than as many draws of chance happened to have."""
+    look, note = world_bench.Check(id="look", sql="SELECT tool = 'look' FROM trace WHERE turn = 1"), "Look first."
+    easy = world_bench.Verifier(checks=(look,))
+    seeds: dict[int, int] = {}
+
+    def lazy(received: Received) -> Answer:
+        looks = seeds.setdefault(received.body["seed"], len(seeds)) < 2
+        return text("no") if turn(received) else calls(("look", {})) if looks else calls(world_bench.NOTE)
+
+    verdict, _ = judged(shop(tmp_path, verifier=easy, instruction=note), lazy)
+    assert 0 < verdict.evidence["luck"] < verdict.evidence["mean_reward"] < 1
+    assert (verdict.status, verdict.reason) == (VerdictStatus.SKIP, "luck_does_as_well")
+    assert verdict.evidence["luck_comes_so_far"] > 0.05
 
 
 def test_a_hint_is_measured_beside(judged: Judged, tmp_path: Path) -> None:
