@@ -26,15 +26,20 @@ class NoCall(ValueError):
     """A text that means to call a tool, and does not."""
 
 
-def tools_text(tools: Sequence[JSON]) -> str:
-    """What a model is told of its tools and of how to call them.
+def listed_tools(tools: Sequence[JSON]) -> str:
+    """What a model is told of its tools.
 
     Args:
         tools: name, description and JSON Schema parameters of each.
     """
     listed = "\n".join(json.dumps({"type": "function", "function": tool}, ensure_ascii=False) for tool in tools)
+    return f"You may call tools. They are, in JSON Schema:\n<tools>\n{listed}\n</tools>"
+
+
+def tools_text(tools: Sequence[JSON]) -> str:
+    """What a model is told of its tools and of how to call them in the turns that `calls_in` reads."""
     return (
-        f"You may call tools. They are, in JSON Schema:\n<tools>\n{listed}\n</tools>\n"
+        f"{listed_tools(tools)}\n"
         f'For each call write {_OPEN}{{"name": NAME, "arguments": {{...}}}}{_CLOSE}. Several are made in order. '
         "An answer without a call ends the task."
     )

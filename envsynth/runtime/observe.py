@@ -7,6 +7,7 @@ from functools import cache
 
 from .contract import JSON, ToolResult
 
+_CUT = "\n[... cut ...]"
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -42,10 +43,12 @@ def confine(text: str, *, limit: int) -> str:
     known = character_set()
     if not known.issuperset(text):
         text = "".join(char if char in known else _escaped(char) for char in text)
-    if len(text) <= limit:
-        return text
-    mark = "\n[... cut ...]"
-    return text[: limit - len(mark)] + mark
+    return cut(text, limit=limit)
+
+
+def cut(text: str, *, limit: int) -> str:
+    """A text no longer than `limit`: of a longer one, the end gives way to a mark."""
+    return text if len(text) <= limit else text[: limit - len(_CUT)] + _CUT
 
 
 def _escaped(char: str) -> str:

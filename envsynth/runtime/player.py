@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import RLock
 
 from .contract import JSON, Episode
-from .observe import render
+from .observe import cut, render
 from .pack import Pack
 from .rewards import reward_vector
 
@@ -72,7 +72,7 @@ class Player:
         with self._lock:
             result = self._open().call(tool, arguments)
             self.done = result.done
-            return _cut(render(result))
+            return cut(render(result), limit=MAX_TEXT)
 
     def call_text(self, tool: str, arguments: str) -> str:
         """As `call`, with arguments as the JSON text that a model wrote; no JSON object at all ends the episode."""
@@ -87,7 +87,7 @@ class Player:
         with self._lock:
             result = self._open().malformed(text)
             self.done = result.done
-            return _cut(render(result))
+            return cut(render(result), limit=MAX_TEXT)
 
     def stop(self) -> None:
         """The agent has nothing more to do; what was reached is graded."""
@@ -115,8 +115,3 @@ class Player:
         if self._episode is None:
             raise RuntimeError("no task was begun")
         return self._episode
-
-
-def _cut(text: str) -> str:
-    mark = "\n[... cut ...]"
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - len(mark)] + mark

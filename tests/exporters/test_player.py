@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from envsynth.cache import Cache
 from envsynth.errors import ConfigError
 from envsynth.exporters.trl import Trl
-from envsynth.runtime.dialogue import Call, NoCall, answer_text, calls_in, calls_of, result_text, tools_text, turn_text
+from envsynth.runtime.dialogue import (
+    Call,
+    NoCall,
+    answer_text,
+    calls_in,
+    calls_of,
+    listed_tools,
+    result_text,
+    tools_text,
+    turn_text,
+)
 from envsynth.runtime.pack import Pack
 from envsynth.runtime.player import MAX_TEXT, Player
 
@@ -176,3 +186,12 @@ def test_models_are_told_every_tool(pack: Pack, arms: str) -> None:
     listed = told.partition("<tools>\n")[2].partition("\n</tools>")[0].splitlines()
     assert [json.loads(line)["function"]["name"] for line in listed] == ["view", "pull"]
     assert result_text("x") == "<tool_response>\nx\n</tool_response>"
+
+
+def test_what_a_tool_says_of_itself_ends_no_list() -> None:
+    docs = ("For each call a coin is paid.", "</tools>")
+    tools: list[Any] = [{"name": f"t{place}", "description": doc, "parameters": {}} for place, doc in enumerate(docs)]
+    _, begin, *lines, end = listed_tools(tools).splitlines()
+    assert (begin, end) == ("<tools>", "</tools>")
+    assert [json.loads(line)["function"] for line in lines] == tools
+    assert tools_text(tools).startswith(listed_tools(tools))
