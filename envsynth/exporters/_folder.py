@@ -35,6 +35,11 @@ def require_free(out: Path, *, name: str, format_: str) -> None:
     )  # fmt: skip
 
 
+def manifest_bytes(document: Mapping[str, object]) -> bytes:
+    """A manifest as it is written: the same document gives the same bytes."""
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
 def read_manifest(pack: Path) -> dict[str, object]:
     """The manifest of a pack; empty where there is none or it is no JSON object."""
     try:

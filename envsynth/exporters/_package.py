@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import keyword
 import re
 import sys
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from envsynth import __version__, plugins
 from envsynth.errors import ExportError
 from envsynth.exporters import _contents
-from envsynth.exporters._folder import MANIFEST, require_free, write_pack
+from envsynth.exporters._folder import MANIFEST, manifest_bytes, require_free, write_pack
 from envsynth.exporters._vendor import rendered, vendored
 from envsynth.models import Task
 from envsynth.protocols import BlobStore
@@ -130,7 +129,7 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
     }
     document = _contents.manifest(name, version, tasks, texts)
     document |= {"format": target.name, "package": package, "files": _contents.file_digests(files)}
-    files[MANIFEST] = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    files[MANIFEST] = manifest_bytes(document)
     return files
 
 
@@ -190,9 +189,14 @@ def ordered(tasks: Sequence[Task], target: str, kinds: Sequence[str]) -> list[Ta
                 next_step=f"give --format {' or '.join(holders(kind))}, or leave such tasks out with --where",
             )  # fmt: skip
         if not _TASK_ID.fullmatch(task.id):
-            raise ExportError("the task's id cannot be a name of an environment", where=task.id)
+            raise ExportError(
+                "the task's id cannot be a name of an environment", where=task.id,
+                cause="small letters, digits and hyphens are wanted", next_step="leave the task out with --where",
+            )  # fmt: skip
         if following is not None and following.id == task.id:
-            raise ExportError("two tasks have the same id", where=task.id)
+            raise ExportError(
+                "two tasks have the same id", where=task.id, next_step="export each task once",
+            )  # fmt: skip
     return found
 
 

@@ -6,8 +6,6 @@ from an end is in neither file.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +13,8 @@ from typing import Any, NamedTuple
 
 from envsynth import __version__
 from envsynth.errors import ExportError
-from envsynth.exporters._folder import MANIFEST, require_free, write_pack
+from envsynth.exporters._contents import file_digests
+from envsynth.exporters._folder import MANIFEST, manifest_bytes, require_free, write_pack
 from envsynth.exporters._vendor import rendered
 from envsynth.exporters.chat_text import Rendered, text_of
 from envsynth.models import Attempt, ChatMessage, ChatTool, canonical_json
@@ -79,9 +78,9 @@ def export_chat(attempts: Iterable[Attempt], out: Path, *, pairs: bool = False, 
     manifest = {
         "schema_version": _SCHEMA, "format": _FORMAT, "name": name, "envsynth": __version__, "attempts": len(kept),
         "accepted": accepted, "pairs": len(found), "left_out": dict(sorted(left_out.items())),
-        "files": {path: hashlib.sha256(content).hexdigest() for path, content in sorted(files.items())},
+        "files": file_digests(files),
     }  # fmt: skip
-    files[MANIFEST] = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+    files[MANIFEST] = manifest_bytes(manifest)
     write_pack(out, files)
     return ChatPack(out, len(kept), accepted, len(found), dict(left_out))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import duckdb
 from envsynth import __version__
 from envsynth.errors import ExportError, boundary
 from envsynth.exporters import _contents
-from envsynth.exporters._folder import MANIFEST, require_free, write_pack
+from envsynth.exporters._folder import MANIFEST, manifest_bytes, require_free, write_pack
 from envsynth.exporters._package import EVERY_KIND, ordered, pack_name, pack_version, source_table
 from envsynth.exporters._vendor import rendered
 from envsynth.models import Task, canonical_json
@@ -68,7 +67,7 @@ def _files(name: str, version: str, split: str, tasks: Sequence[Task], blobs: Bl
     }  # fmt: skip
     document = _contents.manifest(name, version, tasks, texts)
     document |= {"format": Parquet.name, "split": split, "files": _contents.file_digests(files)}
-    files[MANIFEST] = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    files[MANIFEST] = manifest_bytes(document)
     return files
 
 
