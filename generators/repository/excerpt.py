@@ -22,8 +22,6 @@ from envsynth.generators.repository.testcode import (
 
 _WHOLE_LINES = 14
 """A body of so many lines is shown whole."""
-_HELPER_LINES = 25
-"""A longer helper that the agent cannot see makes the excerpt incomplete."""
 _POINTS = re.compile(
     r"https?://|(?<!\w)#\d+|\b(gh|issue|bug|pr|ticket)s?[- #]*\d+|\b[\w.]+@[\w-]+\.\w"
     r"|# *(noqa|type:|pragma|pylint|fmt:)",

@@ -67,7 +67,7 @@ def unseemly(title: str, body: str, hidden: HiddenTests, known: str) -> list[Fin
         said = next((hit[0] for hit in rule.pattern.finditer(seen) if hit[0] not in excused), "")
         if said:
             found.append(Finding(rule=rule.name, message=f"{rule.tells}: {' '.join(said.split())[:100]!a}"))
-    return [*found, *_tests_named(text, hidden, known), *_tests_copied(text, hidden, known)]
+    return [*found, *_tests_named(text, hidden), *_tests_copied(text, hidden, known)]
 
 
 def leaking(text: str, secrets: Secrets, strict: Secrets, diff: str, shown: str) -> list[Finding]:
@@ -109,7 +109,7 @@ def _size(title: str, text: str) -> Iterable[Finding]:
         yield Finding(rule="title_unfit", message=f"one line of 1 to {MAX_TITLE} characters is wanted", where="title")
 
 
-def _tests_named(text: str, hidden: HiddenTests, known: str) -> Iterable[Finding]:
+def _tests_named(text: str, hidden: HiddenTests) -> Iterable[Finding]:
     names = {name for name in hidden.names if re.match(r"_?test", name, re.I)}
     files = {posixpath.basename(path) for path in hidden.paths}
     stems = {name.rpartition(".")[0] for name in files if name.endswith(".py")} - {"__init__"}

@@ -24,7 +24,6 @@ from envsynth.validators.consistency.runs import Made, Run
 
 __all__ = ["Grounding", "Ungrounded", "naming"]
 
-_UNITS = ("day", "week", "fortnight", "month", "year")
 _ROUNDED = 100
 """Shares of amounts from here on may be rounded to whole units."""
 _FREE_WORDS = 3
