@@ -242,6 +242,17 @@ class CatalogReader:
             cursor = self._connection.execute(statements("read")["solve_rates"], {"key": key})
             return QueryResult(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
 
+    def figures(self, name: str, **parameters: JsonValue) -> QueryResult:
+        """The answer to one of the questions of `queries/report.sql`, in a stated order.
+
+        Args:
+            name: of the question.
+            parameters: what it asks for.
+        """
+        with translated(self.path, "the catalog cannot be read"):
+            cursor = self._connection.execute(statements("report")[name], parameters)
+            return QueryResult(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
+
     def query(self, sql: str) -> QueryResult:
         """Answer one SELECT; nothing can be changed by it.
 

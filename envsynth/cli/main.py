@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from envsynth import __version__
-from envsynth.cli import build, doctor, export, image, play, plugins, proxy, replay, rollout, sources, validate
+from envsynth.cli import build, doctor, export, image, play, plugins, proxy, replay, report, rollout, sources, validate
 from envsynth.cli.catalog import app as catalog_app
 from envsynth.errors import EnvsynthError, boundary
 
@@ -47,6 +47,7 @@ app.command("proxy")(proxy.proxy)
 app.command("export")(export.export)
 app.command("replay")(replay.replay)
 app.command("play")(play.play)
+app.command("report")(report.report)
 app.add_typer(image.app, name="image")
 app.add_typer(plugins.app, name="plugins")
 app.command("doctor")(doctor.doctor)
