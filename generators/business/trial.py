@@ -20,10 +20,9 @@ from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 from envsynth.runtime.worlds.grading import WorldDatabase
 
 TARGETS = 3
-"""Targets of each goal that are played in every way, spread over all of them; one more where only that can be mistaken.
-"""
+"""Targets of each goal that are played in every way; one more where only that can be mistaken."""
 _TRIED = 16
-"""Targets on which a goal's own plan is tried: those of one service may be for refusals of another."""
+"""Targets on which a goal's own plan, or a forbidden one, is tried: some of one may be for refusals of another."""
 _NEAR = 2
 _TURNS = 10_000
 _VARIABLE = re.compile(r"\$([a-z_][a-z0-9_]*)")
@@ -148,7 +147,7 @@ class Trial:
                 chosen.append(mistakable)
             near = [{**row, **other} for row in chosen for other in self._near(goal, row)[:_NEAR]]
             plays = (*(play for _, play in clean), *self._wrong_plays(goal, chosen, near))
-            return Tried(len(rows), len(near), plays, "")
+            return Tried(len(rows), len(near), (*plays, *self._further_plays(goal, rows, plays)), "")
         except (sqlite3.Error, KeyError, EnvsynthError) as exc:
             return Tried(0, 0, (), f"{type(exc).__name__}: {exc}")
 
@@ -156,8 +155,7 @@ class Trial:
         """The goal's own plan on targets spread over all of them, until enough of its plays are clean."""
         steps = (*goal.reads, *goal.writes, goal.verify)
         found: list[tuple[Values, Played]] = []
-        for number in range(min(_TRIED, len(rows))):
-            row = rows[number * len(rows) // min(_TRIED, len(rows))]
+        for row in _spread(rows):
             found.append((row, self._play("reference", steps, row)))
             if sum(1 for _, play in found if play.clean) == TARGETS:
                 break
@@ -172,6 +170,17 @@ class Trial:
                 yield self._play(f"forbidden {number}", steps, row)
         for row in near:
             yield self._play("near", goal.writes, row)
+
+    def _further_plays(self, goal: Goal, rows: Sequence[Values], plays: Sequence[Played]) -> Iterator[Played]:
+        """Forbidden plans that were refused so far, on further targets until one goes through: a rule may stop some."""
+        through = {play.kind for play in plays if not play.refusal}
+        for number, steps in enumerate(goal.forbidden, 1):
+            kind = f"forbidden {number}"
+            for row in _spread(rows) if kind not in through else ():
+                play = self._play(kind, steps, row)
+                yield play
+                if not play.refusal:
+                    break
 
     def _play(self, kind: str, steps: Sequence[Step], values: Values) -> Played:
         broken = self.broken
@@ -196,3 +205,8 @@ class Trial:
         cursor = self._database.execute(sql, {**values, "now": self.company.neutral.clock})
         names = [line[0] for line in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def _spread(rows: Sequence[Values]) -> list[Values]:
+    tried = min(_TRIED, len(rows))
+    return [rows[number * len(rows) // tried] for number in range(tried)]

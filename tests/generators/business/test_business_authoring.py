@@ -6,6 +6,7 @@ import pytest
 
 from envsynth.generators.business.authoring import VALIDATORS, authoring_findings
 from envsynth.generators.business.places import place_of
+from envsynth.generators.business.trial import TARGETS, Trial
 from envsynth.models import Finding
 
 LOANS, MEMBERS, FINES, BOOKS, LIBRARY = (
@@ -57,6 +58,22 @@ def test_each_validator_finds_what_it_is_for(change, composed, case) -> None:
     company = composed("gb", "1", library)
     found = [f for f in authoring_findings(company, library) if (f.rule, f.where) == (rule, where or f.where)]
     assert any(message in finding.message for finding in found), found
+
+
+def test_a_forbidden_plan_that_another_rule_stops_is_tried_on_further_targets(change, composed) -> None:
+    says = 'error: that loan does not run}'
+    running = f'      - {{sql: "SELECT progress = \'running\' FROM loans WHERE id = :loan", {says}\n'
+    late = "o.progress = 'running' AND o.due < date(:now)"
+    first = f"SELECT (SELECT count(*) FROM loans o WHERE {late} AND o.id < :loan) >= {TARGETS}"
+    stops = f'{running}      - {{sql: "{first}", error: not of these}}\n'
+    trial = Trial(composed("gb", "1", change(LOANS, running, stops).library))
+    try:
+        tried = trial.goals["too_late"]
+    finally:
+        trial.close()
+    plays = [play for play in tried.plays if play.kind == "forbidden 1"]
+    assert [play.refusal for play in plays[:TARGETS]] == ["extend_loan: not of these"] * TARGETS
+    assert (plays[-1].refusal, plays[-1].violated) == ("", {"extended_in_time"})
 
 
 def test_the_manual_must_be_readable(composed, small) -> None:
