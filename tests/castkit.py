@@ -73,8 +73,8 @@ The value is now kept in exact_half before it is returned.
 ISSUES: dict[str, Any] = {
     "halve": {
         "title": "Half of an odd number loses its fraction",
-        "body": "`pkg.maths.halve` drops the fraction when it is given an odd number: `halve(7)` returns `3`. It should "
-        "return exactly half of any number, so `halve(7)` is `3.5`, while half of an even number stays what it is.",
+        "body": "`pkg.maths.halve` drops the fraction when it is given an odd number: `halve(7)` returns `3`. It "
+        "should return exactly half of any number, so `halve(7)` is `3.5`, while half of an even number stays what it is.",
         "facts": [
             {"value": "3.5", "found": "instruction", "where": ""},
             {"value": "halve", "found": "symbol", "where": "pkg.maths.halve"},
@@ -207,16 +207,14 @@ def _pen(received: Received) -> Answer:
 def _artefact(received: Received, kind: str) -> Any:
     """What the author hands in: first as it slipped, then, told what was found, as it should be."""
     asked = _said(received)
-    if kind == "brief":
-        name = SHOP if "Mail-order shop" in asked else FREE
-    else:
-        name = _world_of(asked)
+    about_the_shop = kind == "brief" and "Mail-order shop" in asked
+    name = SHOP if about_the_shop else FREE if kind == "brief" else _world_of(asked)
     mends = any(turn["role"] == "assistant" for turn in received.messages)
     return (script(name).good if mends else script(name).first)[kind]
 
 
 def _world_of(asked: str) -> str:
-    """The world that a conversation is about: it shows the brief, pages of the manual or the request. Empty: neither."""
+    """The world that a conversation is about: it shows the brief, a page or the request. Empty: neither."""
     for name in (SHOP, FREE):
         good = script(name).good
         told = good["brief"]["title"], good["policies"]["pages"][0]["title"], good["instruction"]["text"][:60]
@@ -253,7 +251,8 @@ def _reader(received: Received) -> Answer:
 
 def _done(trace: Any, name: str) -> list[str]:
     """What calls wrote, whatever the order and the words."""
-    made = [(step["tool"], step["arguments"]) for step in trace if step.get("ok", True) and step["tool"] in _writes(name)]
+    writes = _writes(name)
+    made = [(step["tool"], step["arguments"]) for step in trace if step.get("ok", True) and step["tool"] in writes]
     return sorted(
         f"{tool} {json.dumps({key: value for key, value in given.items() if not _is_prose(value)}, sort_keys=True)}"
         for tool, given in made
