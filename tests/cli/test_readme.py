@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from envsynth.generators.business.config import FreeSettings
 from envsynth.generators.business.config import Settings as Scenarios
 from envsynth.generators.mechanism.config import Settings as Mechanisms
 from envsynth.generators.repository.config import Settings
@@ -30,8 +31,8 @@ def test_the_help_in_the_readme_is_the_commands_own() -> None:
 def test_every_option_of_a_source_is_in_the_readme() -> None:
     table = README[README.index("| option | meaning |") : README.index("## Commands")]
     named = set(re.findall(r"`(\w+)=", table))
-    known = {*Settings.model_fields, *Mechanisms.model_fields, *Scenarios.model_fields, *SourceOptions.model_fields}
-    assert named == known - {"timeout"}
+    of_kinds = (Settings, Mechanisms, Scenarios, FreeSettings, SourceOptions)
+    assert named == {field for kind in of_kinds for field in kind.model_fields} - {"timeout"}
 
 
 def test_both_commands_are_marked() -> None:
