@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from envsynth.errors import ConfigError, SandboxError
+from envsynth.runtime.interpreters import installed_interpreters
 from envsynth.runtime.pack import default_cache_dir
 
 _MADE = "made.json"
@@ -67,8 +68,10 @@ def _make(target: str, venv: Path, wanted: Mapping[str, Any]) -> None:
 
     uv = str(find_uv_bin())
     failed = ""
-    for version in wanted["python"]:
-        failed = _failure([uv, "venv", "--quiet", "--no-config", "--python", version, str(venv)])
+    # Those that uv does not see, such as pyenv's that are not chosen, it would try to download.
+    known = {one.version: str(one.path) for one in installed_interpreters()}
+    for version in sorted(wanted["python"], key=lambda version: version not in known):
+        failed = _failure([uv, "venv", "--quiet", "--no-config", "--python", known.get(version, version), str(venv)])
         if not failed:
             break
     if failed:
