@@ -17,6 +17,9 @@ Form = Literal["json_schema", "json_object", "plain"]
 """How a structured answer is asked for, the surest first."""
 LADDER: tuple[Form, ...] = get_args(Form)
 _KIND = "llm-dialects"
+_BOUNDS = frozenset({"minLength", "maxLength", "pattern", "minItems", "maxItems"})
+_NAMED = frozenset({"properties", "$defs"})
+"""Keywords whose keys are names."""
 
 
 class Known(Model):
@@ -81,5 +84,23 @@ def response_format(form: Form, name: str, schema: dict[str, Any]) -> dict[str, 
         # Not `strict`: that takes a subset of JSON Schema only, and what comes is validated here in any case.
         return {"type": "json_schema", "json_schema": {"name": name[:64], "schema": schema}}
     if form == "json_object":
-        return {"type": "json_object", "schema": schema}
+        return {"type": "json_object", "schema": _unbounded(schema)}
     return None
+
+
+def _unbounded(schema: Any) -> Any:
+    """A schema without bounds of sizes, which the prompt has and which are checked here in any case.
+
+    Servers that take this form make a grammar of the schema, where a bound of n characters becomes n rules; there are
+    some that such a grammar ends.
+    """
+    if isinstance(schema, list):
+        return [_unbounded(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # A property may be called as a keyword is: names of properties are no keywords.
+    return {
+        key: {name: _unbounded(part) for name, part in value.items()} if key in _NAMED else _unbounded(value)
+        for key, value in schema.items()
+        if key not in _BOUNDS
+    }

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from envsynth.errors import ModelEndpointError, ModelMalformed, ModelRefused, ModelRequestRejected, ModelTruncated
 from envsynth.llm import user
+from envsynth.llm._dialect import response_format
 from envsynth.llm._repair import parsed
 from envsynth.llm.scripted_answers import answer_json, failure, refusal, text, truncated
 
@@ -149,3 +150,25 @@ def test_a_refusal_or_a_cut_answer_is_not_repaired(bench, answer, kind):
     with pytest.raises(kind):
         bench.client(model).structured(ASK, Fruit, repairs=3)
     assert len(model.requests) == 1
+
+
+def test_servers_that_make_grammars_get_no_bounds_of_sizes() -> None:
+    schema = {
+        "type": "object", "required": ["maxLength"], "$defs": {"pattern": {"type": "string", "pattern": "a+"}},
+        "properties": {
+            "maxLength": {"type": "string", "minLength": 1, "maxLength": 400},
+            "rows": {"type": "array", "maxItems": 9, "items": {"$ref": "#/$defs/pattern"}},
+        },
+    }  # fmt: skip
+    assert response_format("json_object", "Rows", schema) == {
+        "type": "json_object",
+        "schema": {
+            "type": "object", "required": ["maxLength"], "$defs": {"pattern": {"type": "string"}},
+            "properties": {
+                "maxLength": {"type": "string"}, "rows": {"type": "array", "items": {"$ref": "#/$defs/pattern"}},
+            },
+        },
+    }  # fmt: skip
+    whole = response_format("json_schema", "Rows", schema)
+    assert whole is not None
+    assert whole["json_schema"]["schema"] == schema
