@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from envsynth.cache import Cache
-from envsynth.errors import ConfigError, ModelMalformed, ModelOutputError
+from envsynth.errors import ModelMalformed, ModelOutputError
 from envsynth.llm._calls import Calls
 from envsynth.llm._dialect import LADDER, Dialect, Form
 from envsynth.llm._faults import fault
@@ -77,13 +77,7 @@ class Client:
         *,
         offline: bool = False,
     ) -> None:
-        if ledger.budget_usd is not None and settings.prices is None:
-            raise ConfigError(
-                f"the prices of {settings.model} are not known", where=f"llm.{role}",
-                cause="there is a budget, which cannot be kept without",
-                next_step=f"add prices = {{ input = ..., output = ... }} to [llm.{role}], in US dollars per million "
-                "tokens (0 where calls are free)",
-            )  # fmt: skip
+        settings.demand_prices(role, ledger.budget_usd)
         self.role: Role = role
         self.settings = settings
         self._cache = cache

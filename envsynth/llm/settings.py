@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator
 
+from envsynth.errors import ConfigError
 from envsynth.models.base import Model, digest_of
 
 __all__ = [
@@ -144,6 +145,24 @@ class RoleSettings(Model):
         if parts.query or parts.fragment:
             raise ValueError("has a query in it; it is to be the folder of `chat/completions`")
         return url.rstrip("/").removesuffix("/chat/completions")
+
+    def demand_prices(self, role: Role, budget_usd: float | None) -> None:
+        """Raise where a spend limit cannot be kept.
+
+        Args:
+            role: who asks.
+            budget_usd: most US dollars that calls may come to; None: no limit.
+
+        Raises:
+            ConfigError: there is a limit, and the prices are not known.
+        """
+        if budget_usd is not None and self.prices is None:
+            raise ConfigError(
+                f"the prices of {self.model} are not known", where=f"llm.{role}",
+                cause="there is a budget, which cannot be kept without",
+                next_step=f"add prices = {{ input = ..., output = ... }} to [llm.{role}], in US dollars per million "
+                "tokens (0 where calls are free)",
+            )  # fmt: skip
 
 
 class JudgeSettings(RoleSettings):

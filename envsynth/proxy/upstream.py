@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from envsynth.cache import Cache
-from envsynth.errors import BudgetSpent, ConfigError, ModelEndpointError, boundary
+from envsynth.errors import BudgetSpent, ModelEndpointError, boundary
 from envsynth.llm._dialect import Dialect
 from envsynth.llm._transport import key_of
 from envsynth.llm._wire import parse_reply
@@ -90,13 +90,7 @@ class Upstream:
     def __init__(self, settings: RoleSettings, cache: Cache, ledger: Ledger) -> None:
         import openai
 
-        if ledger.budget_usd is not None and settings.prices is None:
-            raise ConfigError(
-                f"the prices of {settings.model} are not known", where="llm.solver",
-                cause="there is a budget, which cannot be kept without",
-                next_step="add prices = { input = ..., output = ... } to [llm.solver], in US dollars per million "
-                "tokens (0 where calls are free)",
-            )  # fmt: skip
+        settings.demand_prices("solver", ledger.budget_usd)
         self.settings = settings
         self.limit_name: str = Dialect(cache, settings.base_url, settings.model).known.limit
         self.spent: BudgetSpent | None = None
