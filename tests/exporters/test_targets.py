@@ -138,6 +138,34 @@ def test_pooled_objects_of_trl_start_afresh(store: Cache, tmp_path: Path) -> Non
     assert rest[1].startswith("(arm: ")
 
 
+def test_where_an_environment_fails_an_mcp_server_leaves_no_reward(store: Cache, tmp_path: Path) -> None:
+    pack = exported("mcp", store, tmp_path / "desk-tasks")
+    (tmp_path / "reward.json").write_text('{"reward": 1.0}')
+    code = (
+        "from types import ModuleType\nfrom pathlib import Path\n"
+        "for name in ('mcp', 'mcp.server', 'mcp.server.lowlevel', 'mcp.server.stdio', 'mcp_types'):\n"
+        "    sys.modules[name] = ModuleType(name)\n"
+        "sys.modules['mcp.server.lowlevel'].Server = sys.modules['mcp.server.stdio'].stdio_server = None\n"
+        "from desk_tasks.server import Episode, PACK\n"
+        "from desk_tasks._envsynth.errors import SandboxError\n"
+        "def failing(*_):\n    raise SandboxError('gone')\n"
+        "task, file = sorted(PACK.budgets)[0], Path('../reward.json')\n"
+        "def tried(made, *given):\n"
+        "    try:\n        made(*given)\n    except (SandboxError, RuntimeError) as error:\n"
+        "        return type(error).__name__, file.exists()\n    return '', file.exists()\n"
+        "begun, Episode.__init__.__globals__['Player'].begin = Episode.__init__.__globals__['Player'].begin, failing\n"
+        "print(*tried(Episode, task, file))\n"
+        "Episode.__init__.__globals__['Player'].begin = begun\n"
+        "episode = Episode(task, file)\nprint(*tried(episode._call, 'no_such_tool', {}))\n"
+        "whole, episode._player.call = episode._player.call, failing\n"
+        "print(*tried(episode._call, 'no_such_tool', {}))\n"
+        "episode._player.call = whole\nprint(*tried(episode._call, 'no_such_tool', {}))\nepisode.close()\n"
+    )
+    assert run(code, pack).splitlines() == [
+        "SandboxError False", " True", "SandboxError False", "RuntimeError False",
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.parametrize("target", TARGETS)
