@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from envsynth.models import Finding, Model
 from envsynth.rewriting.literals import has, literals, phrase_literals, says, states
+from envsynth.rewriting.turns import turned
 
 __all__ = ["LEAVES_OUT", "Blocks", "Fact", "Original", "Rewriting", "bounds", "examined", "facts_said", "numbered"]
 
@@ -135,7 +136,7 @@ def examined(rewriting: Rewriting, original: Original, blocks: Blocks, level: in
         return [next(_form(rewriting.text, blocks, level))]
     return [
         *_form(rewriting.text, blocks, level), *_kept(rewriting, text, original, level),
-        *_added(text, blocks.bare(blocks.text)), *_leaked(text, original),
+        *_added(text, blocks.bare(blocks.text)), *turned(text, blocks.bare(blocks.text)), *_leaked(text, original),
         *original.objections(rewriting.text),
     ]  # fmt: skip
 

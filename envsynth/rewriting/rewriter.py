@@ -14,6 +14,7 @@ from envsynth.llm import Client, Message, Order, Unrepaired, author, load_prompt
 from envsynth.models import Finding, Model, digest_of
 from envsynth.rewriting.facts import LEAVES_OUT, Blocks, Original, Rewriting, bounds, examined, numbered
 from envsynth.rewriting.levels import LEVELS, level_text
+from envsynth.rewriting.turns import words_of_turns
 
 __all__ = ["Rewritten", "rewrite", "rewriting_version"]
 
@@ -94,9 +95,9 @@ def rewrite(client: Client, original: Original, level: int, *, draw: int = 0) ->
 
 
 def rewriting_version() -> str:
-    """Digest of the prompts and of what levels mean: other texts, other rewritings."""
+    """Digest of the prompts, of what levels mean and of the words looked for: other texts, other rewritings."""
     prompts = [load_prompt(_FOLDER / f"{name}.md").version for name in ("system", "rewrite", "reading")]
-    return digest_of([*prompts, *map(level_text, LEVELS)])[:16]
+    return digest_of([*prompts, *map(level_text, LEVELS), words_of_turns()])[:16]
 
 
 def _messages(original: Original, blocks: Blocks, level: int) -> tuple[Message, ...]:

@@ -106,6 +106,40 @@ def test_what_is_wrong_goes_back_and_then_the_original_stays(tmp_path: Path, nam
     assert done.metadata() == {"level": 3, "model": "scripted", "repairs": 5, "original_stays": rule}
 
 
+TURNING = (
+    "Refund at least 12 dollars of the 30 to Kathy Young if the manual lets us. Do not refund Robert Hall: his 40 "
+    "dollars are of another trip."
+)
+TURNED = {
+    "at most": (TURNING.replace("at least", "at most"), "rewrite_turns_meaning"),
+    "no more than": (TURNING.replace("at least", "no more than"), "rewrite_turns_meaning"),
+    "no limit": (TURNING.replace("at least ", ""), "rewrite_turns_meaning"),
+    "no condition": (TURNING.replace(" if the manual lets us", ""), "rewrite_turns_meaning"),
+    "no prohibition": (TURNING.replace("Do not refund", "Please refund, too,"), "rewrite_turns_meaning"),
+    "all there": (
+        "When the manual permits it, Kathy Young gets a minimum of 12 dollars of the 30 back. Robert Hall gets "
+        "nothing; 40 dollars are of another trip.",
+        "",
+    ),
+    "other words": (
+        "Give Kathy Young 12 dollars or more of the 30, should the manual allow it, and leave out Robert Hall, whose "
+        "40 dollars are of another trip.",
+        "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_limits_conditions_and_prohibitions_are_not_turned_round_though_no_reader_objects(
+    tmp_path: Path, name: str
+) -> None:
+    told, rule = TURNED[name]
+    facts = tuple(facts_said(TURNING))
+    with ScriptedModel(script(said(told))) as model, asked(tmp_path, model) as client:
+        done = rewrite(client, Original(TURNING, facts), 1)
+    assert (done.reason, done.text == TURNING) == (rule, bool(rule))
+
+
 def test_two_facts_with_one_number_need_it_twice(tmp_path: Path) -> None:
     original = Original("It takes 3 days to come and costs 3 dollars.", (Fact("days", "3"), Fact("cost", "3")))
     with (
