@@ -74,7 +74,7 @@ ISSUES: dict[str, Any] = {
     "halve": {
         "title": "Half of an odd number loses its fraction",
         "body": "`pkg.maths.halve` drops the fraction when it is given an odd number: `halve(7)` returns `3`. It "
-        "should return exactly half of any number, so `halve(7)` is `3.5`, while half of an even number stays what it is.",
+        "should return exactly half of any number, so `halve(7)` is `3.5`. Half of an even number stays as it is.",
         "facts": [
             {"value": "3.5", "found": "instruction", "where": ""},
             {"value": "halve", "found": "symbol", "where": "pkg.maths.halve"},

@@ -1,4 +1,4 @@
-"""Every way in which a model can fail, in every role that builds ask: outcome, verdict, exit code and ledger of each."""
+"""Every way in which a model can fail, in every role: outcome, verdict, exit code and ledger of each."""
 
 from __future__ import annotations
 
