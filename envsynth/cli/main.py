@@ -88,8 +88,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _command(arguments: Sequence[str]) -> int:
-    command = typer.main.get_command(app)
     try:
+        command = typer.main.get_command(app)
         with command.make_context("envsynth", list(arguments)) as context:
             command.invoke(context)
         return 0
