@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from envsynth.context import BuildContext
 from envsynth.errors import BudgetSpent, ConfigError, EndpointDown, SourceError
@@ -267,6 +268,12 @@ def test_endpoints_and_budgets_stop_and_offline_asks_nobody(
 def test_what_no_recipe_may_hold(part: str, value: object) -> None:
     wanted = WantedRecipe.model_validate({"python": VERSION, part: value})
     assert [finding.where for finding in unfit_parts(wanted, [VERSION])] == [part]
+
+
+def test_no_recipe_fills_the_environment_of_every_command() -> None:
+    many = {f"A{number}": "x" for number in range(51)}
+    with pytest.raises(ValidationError, match="at most 50"):
+        WantedRecipe(python=VERSION, variables=many)
 
 
 def test_what_a_recipe_may_hold() -> None:

@@ -17,6 +17,8 @@ from envsynth.models import Finding, Model, Source
 __all__ = ["WantedRecipe", "unfit_parts", "wanted_by"]
 
 _MAX_REQUIREMENTS = 200
+_MAX_VARIABLES = 50
+"""So many fit a command's environment; one that does not would count as the sandbox's failure."""
 _MAX_LINE = 300
 _MAX_VALUE = 500
 _VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -41,7 +43,7 @@ class WantedRecipe(Model):
     build: bool = True
     """Whether the project is built, for its metadata and for files that its build makes; false: its source is used as
     it stands."""
-    variables: dict[str, str] = Field(default_factory=dict)
+    variables: dict[str, str] = Field(default_factory=dict, max_length=_MAX_VARIABLES)
     """Environment variables that the tests need, with plain values."""
 
 
