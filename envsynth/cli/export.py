@@ -83,9 +83,13 @@ def _chosen(
     catalog: Catalog, path: Path, where: str, splits: dict[str, str], allow_shared: str
 ) -> dict[str, list[str]]:
     """Ids of tasks by split; all under the empty name where nothing is split."""
-    from envsynth.errors import ExportError
+    from envsynth.errors import ConfigError, ExportError
     from envsynth.splits import split_ids
 
+    if allow_shared and not splits:
+        raise ConfigError(
+            "nothing is split", where="--allow-shared", next_step="name splits with --split, or leave it out"
+        )
     if splits:
         allowed = [trait.strip() for trait in allow_shared.split(",") if trait.strip()]
         chosen = split_ids(catalog, splits, allowed)

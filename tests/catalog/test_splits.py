@@ -138,3 +138,6 @@ def test_nothing_is_written_where_splits_leak(path: Path, tmp_path: Path) -> Non
     assert not out.exists()
     mixed = typer.testing.CliRunner().invoke(app, [*both, "--where", "true"])
     assert isinstance(mixed.exception, ConfigError)
+    unsplit = typer.testing.CliRunner().invoke(app, [*arguments, "--allow-shared", "skin"])
+    assert isinstance(unsplit.exception, ConfigError)
+    assert "--allow-shared: nothing is split" in str(unsplit.exception)
