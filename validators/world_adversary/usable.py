@@ -27,6 +27,9 @@ MAX_TRIES = 1_500
 _FEW = 60
 """Values of a bounded number, or of a column, that are all tried."""
 _SIGNS = frozenset("=<>!|+-()")
+_ENDLESS = "the call took too long"
+_PATIENCE = 3
+"""Calls of one tool that may run out of their budget of instructions before no more are tried: each takes a second."""
 _AFRESH = 0.2
 """Share of calls whose arguments are all drawn anew."""
 _AHEAD = (*range(1, 15), *range(15, 100, 7), 120, 180, 365, 400, 800)
@@ -95,7 +98,7 @@ class _Search:
         self._start(episode, before)
         if before:
             self._look_around(episode)
-        best, furthest, error = self._drawn(), -1, ""
+        best, furthest, error, endless = self._drawn(), -1, "", 0
         for _ in range(MAX_TRIES if self._pools else 1):
             values = self._changed(best, furthest)
             call = self._call(values)
@@ -109,6 +112,9 @@ class _Search:
             reached = self._guard(answer.error)
             if reached >= furthest:
                 best, furthest, error = values, reached, answer.error
+            endless += _ENDLESS in answer.error
+            if endless == _PATIENCE:
+                break
         errors[self._tool.name] = error
 
     def _start(self, episode: WorldEpisode, before: Sequence[Call]) -> None:

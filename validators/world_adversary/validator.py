@@ -36,7 +36,7 @@ class WorldAdversary:
     """
 
     name = "world_adversary"
-    version = "6"
+    version = "7"
     order = 40
     environment = "world"
 

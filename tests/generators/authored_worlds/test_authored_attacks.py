@@ -118,7 +118,7 @@ ATTACKS: dict[str, tuple[dict[str, Any], str]] = {
         "invariant_sql_invalid",
     ),
     "a look that takes for ever": (
-        {"tools.tools.find_applicants.result": f"{ENDLESS} ORDER BY x"}, "reference_call_refused",
+        {"tools.tools.find_applicants.result": f"{ENDLESS} ORDER BY x"}, "tool_never_succeeds",
     ),
     "a check that takes for ever": (
         {"checks.checks.+": {"id": "c", "sql": f"SELECT NOT EXISTS ({ENDLESS})"}}, "check_sql_invalid",
