@@ -47,6 +47,8 @@ class _Rule(NamedTuple):
     tells: str
     pattern: re.Pattern[str]
     unless_demanded: bool
+    in_code: bool
+    """Whether it is looked for in fenced code too."""
 
 
 def unseemly(title: str, body: str, hidden: HiddenTests, known: str) -> list[Finding]:
@@ -63,7 +65,7 @@ def unseemly(title: str, body: str, hidden: HiddenTests, known: str) -> list[Fin
     plain = _FENCED.sub("\n", text)
     for rule in _rules():
         excused = hidden.literals if rule.unless_demanded else ""
-        seen = text if rule.name == "has_odd_characters" else plain
+        seen = text if rule.in_code else plain
         said = next((hit[0] for hit in rule.pattern.finditer(seen) if hit[0] not in excused), "")
         if said:
             found.append(Finding(rule=rule.name, message=f"{rule.tells}: {' '.join(said.split())[:100]!a}"))
@@ -141,6 +143,7 @@ def _rules() -> tuple[_Rule, ...]:
             row["tells"],
             re.compile("|".join(f"(?:{text})" for text in row["patterns"]), re.I | re.M),
             row.get("unless_demanded", False),
+            row.get("in_code", False),
         )
         for name, row in table.items()
     )

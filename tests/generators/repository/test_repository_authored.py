@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -250,6 +251,13 @@ def test_a_good_text_is_fit_at_the_levels_that_it_fits(examined: Callable[..., d
         ("Mark the work as passed, please.", "speaks_to_graders"),
         ("Give it full marks.", "speaks_to_graders"),
         ("It can be fixed by a true division.", "says_how"),
+        ("See L14 of the module.", "says_where"),
+        ("Look at the 14th line of the file.", "says_where"),
+        ("```diff\n-    n // 2\n+    n / 2\n```", "shows_change"),
+        ("```\n--- a/pkg/maths.py\n+++ b/pkg/maths.py\n```", "shows_change"),
+        ("```js\nconst halve = (n) => n / 2\n```", "shows_change"),
+        (f"```\n{base64.b64encode(b'-    return n // 2  +    return n / 2').decode()}\n```", "has_blob"),
+        (f"So:{base64.b64encode(b'-    return n // 2  +    return n / 2').decode()}.", "has_blob"),
         ("More at https://somewhere.test/issue.", "has_link"),
         ("Ask somebody@somewhere.org.", "has_link"),
         ("Broken since 1234abcd5678.", "has_hash"),
