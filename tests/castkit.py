@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import JsonValue
+
 from envsynth.llm import JudgeSettings, LlmSettings, Prices, RoleSettings, Sampling, SolverSettings, Usage
 from envsynth.llm.scripted import Received, ScriptedModel
 from envsynth.llm.scripted_answers import Answer, answer_json, calls, failure, text
@@ -239,9 +241,9 @@ def _reader(received: Received) -> Answer:
     trace = [json.loads(line) for line in prompt.splitlines() if line.startswith('{"turn": ')]
     name = _world_of(prompt)
     right = bool(name) and _done(trace, name) == _done(script(name).good["plan"]["reference"], name)
-    pointer = {"turn": None, "table": "run", "row": 1, "column": "calls"}
+    pointer: JsonValue = {"turn": None, "table": "run", "row": 1, "column": "calls"}
     ids = next(line for line in prompt.splitlines() if "for each of these ids: " in line).rpartition(": ")[2]
-    marks = [
+    marks: list[JsonValue] = [
         {"id": one, "why": "so", "pointer": pointer,
          "score": "PASS" if right or one != "did_what_was_asked" else "FAIL"}
         for one in ids.rstrip(".").split(", ")
@@ -282,24 +284,37 @@ def _player(received: Received) -> Answer:
 # --- builds -----------------------------------------------------------------------------------------------------
 
 
-def cast_settings(model: ScriptedModel, *, author: str = PEN, **more: Any) -> LlmSettings:
-    """All roles at one server. A seed each, so that no two draws are the same question."""
+def cast_settings(
+    model: ScriptedModel,
+    changed: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    author: str = PEN,
+    budget: float | None = None,
+) -> LlmSettings:
+    """All roles at one server. A seed each, so that no two draws are the same question.
+
+    Args:
+        model: the server, in front of a `Cast`.
+        changed: other settings, by the names above.
+        author: name of the author's model.
+        budget: as for `LlmSettings`.
+    """
 
     def role(name: str, max_tokens: int) -> dict[str, Any]:
         sampling = Sampling(max_tokens=max_tokens, seed=SEED)
         settings = model.settings(sampling=sampling, prices=PRICES, timeout=60.0).model_dump()
-        return {**settings, "model": name, **more.get(name, {})}
+        return {**settings, "model": name, **(changed or {}).get(name, {})}
 
     return LlmSettings(
         author=RoleSettings(**{**role(PEN, 32_000), "model": author}),
         judge=JudgeSettings(**{"repeats": 2, "runs": 6, "overrides": 2, **role(READER, 4000)}),
-        solver=SolverSettings(**{"attempts": 4, "group": 4, **role(PLAYER, 4000)}), budget=more.get("budget"),
+        solver=SolverSettings(**{"attempts": 4, "group": 4, **role(PLAYER, 4000)}), budget=budget,
     )  # fmt: skip
 
 
 def toml_of(llm: LlmSettings) -> str:
     """The `[llm]` table as people write it."""
-    tables = {name: role.document() for name in ("author", "judge", "solver") if (role := llm.role(name))}  # type: ignore[arg-type]
+    tables = {name: role.document() for name in ("author", "judge", "solver") if (role := llm.role(name))}
     return "\n".join(line for name, table in tables.items() for line in _table(f"llm.{name}", table))
 
 

@@ -55,7 +55,7 @@ def test_five_cents_stop_a_build_in_every_role_and_a_higher_budget_goes_on(tmp_p
         def config(budget: float) -> BuildConfig:
             return BuildConfig(
                 sources=(SOURCE,), root=tmp_path, cache=tmp_path / "cache", catalog=tmp_path / "c.duckdb",
-                out=tmp_path / "out", jobs=1, llm=cast_settings(model, budget=budget, **roles),
+                out=tmp_path / "out", jobs=1, llm=cast_settings(model, roles, budget=budget),
             )  # fmt: skip
 
         with pytest.raises(BudgetSpent, match=r"budget of \$0\.05 leaves no room.*higher --budget") as caught:
@@ -132,7 +132,7 @@ def test_kill_9_amid_calls_of_every_role_loses_no_settled_spend_and_repeats_no_s
     killer = Killer()
     cast = Cast(killer)
     with ScriptedModel(cast) as model:
-        llm = cast_settings(model, **{name: {**ONE, "timeout": 600.0} for name in (PEN, READER, PLAYER)})
+        llm = cast_settings(model, {name: {**ONE, "timeout": 600.0} for name in (PEN, READER, PLAYER)})
         (tmp_path / "envsynth.toml").write_text(toml_of(llm), "utf-8")
         for killed, (name, number) in enumerate(STAGES, 1):
             before = len(cast.answered)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 import world_bench
+import worldkit
 
 from envsynth import admission, pipeline, work
 from envsynth.catalog import Catalog
@@ -52,7 +53,7 @@ class Shop:
                    strategy="hidden", ref="a", index=0)  # fmt: skip
 
     def develop(self, lead: Lead, source: Source, context: Context) -> Candidate:
-        return world_bench.candidate(context.blobs, world_bench.worldkit.shop())  # type: ignore[arg-type]
+        return world_bench.candidate(context.blobs, worldkit.shop())  # type: ignore[arg-type]
 
 
 class Came(NamedTuple):
