@@ -79,7 +79,7 @@ def _charts(facts: Facts) -> Mapping[str, Any]:
     if facts.funnel:
         found["funnel"] = Markup(draw("funnel", _ended(facts.funnel)))
     found["strength"] = [
-        (title, Markup(draw("distribution", rows)))
+        (title, Markup(draw("counts" if measure == "attacks" else "shares", rows)))
         for measure, title in _MEASURES.items()
         if (rows := [row for row in facts.distributions if row["measure"] == measure])
     ]

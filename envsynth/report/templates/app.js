@@ -20,7 +20,8 @@
   const hidden = () => make("span", { class: "mark" }, "hidden");
   const pre = (text) => make("pre", {}, text);
   const plain = (value) => (value === null || value === undefined ? "∅" : typeof value === "string" ? value : JSON.stringify(value));
-  const amount = (value) => (value === null || value === undefined ? "" : String(Math.round(value * 10000) / 10000));
+  const rounded = (value) => (value === null || value === undefined ? "" : Math.round(value * 10000) / 10000);
+  const amount = (value) => String(rounded(value));
 
   function pairs(...rows) {
     const list = make("dl", { class: "pairs" });
@@ -31,7 +32,8 @@
   }
 
   function table(caption, columns, rows, classes) {
-    const numeric = columns.map((_, place) => rows.length > 0 && rows.every((row) => typeof row[place] === "number"));
+    const numeric = columns.map((_, place) => rows.some((row) => row[place] !== "") &&
+      rows.every((row) => row[place] === "" || typeof row[place] === "number" || (row[place] instanceof Node && row[place].dataset.number !== undefined)));
     const head = columns.map((name, place) => make("th", { scope: "col", class: numeric[place] ? "n" : null }, name));
     const body = rows.map((row, number) => make("tr", { class: classes ? classes[number] : null }, row.map((cell, place) =>
       make(place ? "td" : "th", { scope: place ? null : "row", class: numeric[place] ? "n" : null },
@@ -58,7 +60,7 @@
   function change(found) {
     const concealed = new Set(found.columns);
     const named = (name) => concealed.has(name) && !found.hidden ? [name, " ", hidden()] : name;
-    const parts = [make("h4", {}, found.table, " ", found.hidden ? hidden() : "")];
+    const parts = [make("h5", {}, found.table, " ", found.hidden ? hidden() : "")];
     const whole = [...found.added.map((row) => ["added", row]), ...found.removed.map((row) => ["removed", row])];
     if (whole.length) {
       const columns = [...new Set(whole.flatMap(([, row]) => Object.keys(row)))];
@@ -76,7 +78,7 @@
 
   function step(task, place, number, total) {
     const node = task.steps[place];
-    const parts = [make("h4", {}, `Step ${number} of ${total}: `, make("code", {}, node.t || "no tool call"))];
+    const parts = [make("h5", {}, `Step ${number} of ${total}: `, make("code", {}, node.t || "no tool call"))];
     parts.push(make("p", { class: "soft" }, "Arguments"), ...value(task.texts[node.a]));
     if (node.r !== undefined) {
       parts.push(make("p", { class: node.ok ? "soft" : "bad" }, node.ok ? "Result" : "Refused"), ...value(task.texts[node.r]));
@@ -106,7 +108,7 @@
 
   function stepper(task, line) {
     const places = way(task, line.leaf);
-    const box = make("section", { "aria-label": "Steps", tabindex: "-1" }, make("h3", {}, `Steps of ${line.label}`, line.k === undefined ? "" : ` ${line.k}`));
+    const box = make("section", { "aria-label": "Steps", tabindex: "-1" }, make("h4", {}, `Steps of ${line.label}`, line.k === undefined ? "" : ` ${line.k}`));
     if (line.trouble) box.append(make("p", { class: "bad" }, line.trouble));
     if (line.differs) box.append(make("p", { class: "bad" }, "Played for this report, a call answered otherwise than is recorded."));
     box.append(...(grade(line.grade, line.wanted) || []));
@@ -151,8 +153,8 @@
   function worldParts(world) {
     const columns = (one) => one.columns.flatMap(([name, type, role, concealed], place) =>
       [place ? ", " : "", `${name} ${type}${role === "hard" ? "" : ` ${role}`}`, concealed && !one.hidden ? [" ", hidden()] : ""].flat());
-    return [make("h2", {}, `Tools (${world.tools.length})`), ...tools(world),
-      make("h2", {}, `Tables (${world.tables.length})`),
+    return [make("h3", {}, `Tools (${world.tools.length})`), ...tools(world),
+      make("h3", {}, `Tables (${world.tables.length})`),
       make("details", {}, make("summary", {}, `World ${world.id}, clock ${world.clock}`),
         table("Tables", ["table", "rows", "columns"], world.tables.map((one) =>
           [make("span", {}, one.name, " ", one.hidden ? hidden() : "", one.tolerated ? " (changes here never count)" : ""), one.rows, make("span", {}, columns(one))]))),
@@ -162,23 +164,23 @@
 
   function workspaceParts(task) {
     const list = (name, keys) => keys && keys.length ? make("details", {}, make("summary", {}, `${name} (${keys.length}) `, hidden()), pre(keys.join("\n"))) : null;
-    return [make("h2", {}, "Workspace"), pairs(["environment", task.recipe], ["tests", task.command]),
+    return [make("h3", {}, "Workspace"), pairs(["environment", task.recipe], ["tests", task.command]),
       list("FAIL_TO_PASS", task.tests.fail_to_pass), list("PASS_TO_PASS", task.tests.pass_to_pass), list("flickering", task.tests.flickering),
       task.patch ? make("details", {}, make("summary", {}, "Reference patch ", hidden()), pre(task.patch),
         task.patch_left ? make("p", { class: "soft" }, `and ${task.patch_left} more characters`) : null) : null];
   }
 
   function verifierParts(task) {
-    const parts = [make("h2", {}, "Checks ", hidden())];
-    for (const check of task.checks) parts.push(make("h3", {}, `${check.id} (${check.kind})`), check.text ? pre(check.text) : null);
+    const parts = [make("h3", {}, "Checks ", hidden())];
+    for (const check of task.checks) parts.push(make("h4", {}, `${check.id} (${check.kind})`), check.text ? pre(check.text) : null);
     parts.push(make("p", {}, `Reward: ${task.reward.combine}; the gate is 1 where ${task.reward.gate.join(" and ").replaceAll("_", " ")}.`));
     if (task.utility) {
-      parts.push(make("h2", {}, "Utility and references ", hidden()), pre(task.utility.sql),
-        table("References", ["policy", "realised", "score", "expected"], task.utility.rows.map(([name, got, score, mean]) => [name, amount(got), amount(score), amount(mean)])),
+      parts.push(make("h3", {}, "Utility and references ", hidden()), pre(task.utility.sql),
+        table("References", ["policy", "realised", "score", "expected"], task.utility.rows.map(([name, got, score, mean]) => [name, rounded(got), rounded(score), rounded(mean)])),
         pairs(["score 0", amount(task.utility.default)], ["score 1", amount(task.utility.reference)], ["at most, in hindsight", amount(task.utility.hindsight)]));
     }
     if (task.rubric.length) {
-      parts.push(make("h2", {}, "Rubric ", hidden()));
+      parts.push(make("h3", {}, "Rubric ", hidden()));
       for (const line of task.rubric) {
         parts.push(make("details", {}, make("summary", {}, `${line.class}: ${line.text}`), line.sql ? pre(line.sql) : null,
           line.prompt ? make("p", {}, `A judge is asked: ${line.prompt}`) : null, make("p", { class: "soft" }, "Evidence"), pre(line.evidence)));
@@ -197,15 +199,15 @@
     const reward = (line) => {
       if (!line.grade) return line.trouble ? make("span", { class: "bad" }, "error") : make("span", { class: "soft" }, "not played");
       const wrong = line.wanted !== undefined && Math.abs(line.grade.outcome - line.wanted) > 1e-9;
-      return make("span", { class: wrong ? "bad" : null }, amount(line.grade.reward) + (wrong ? " ≠" : ""));
+      return make("span", { class: wrong ? "bad" : null, "data-number": true }, amount(line.grade.reward) + (wrong ? " ≠" : ""));
     };
-    const parts = [make("h2", {}, `Panel (${task.panel.length}) `, hidden()),
+    const parts = [make("h3", {}, `Panel (${task.panel.length}) `, hidden()),
       table("Labelled trajectories: the outcome that each must get, and the reward that it got", ["trajectory", "calls", "must get", "reward", "process"],
-        task.panel.map((line) => [button(line, line.label), line.calls, amount(line.wanted), reward(line), line.grade ? amount(line.grade.process) : ""]))];
+        task.panel.map((line) => [button(line, line.label), line.calls, rounded(line.wanted), reward(line), line.grade ? rounded(line.grade.process) : ""]))];
     if (task.attempts.length) {
-      parts.push(make("h2", {}, `Attempts (${task.attempts.length})`), table(task.attempts_left ? `The first; ${task.attempts_left} more have no steps here` : "Attempts of policies",
+      parts.push(make("h3", {}, `Attempts (${task.attempts.length})`), table(task.attempts_left ? `The first; ${task.attempts_left} more have no steps here` : "Attempts of policies",
         ["attempt", "calls", "ending", "failure", "reward", "process"],
-        task.attempts.map((line) => [button(line, `${line.label} ${line.k}`), line.calls, line.ending, line.failure, amount(line.grade.reward), amount(line.grade.process)])));
+        task.attempts.map((line) => [button(line, `${line.label} ${line.k}`), line.calls, line.ending, line.failure, rounded(line.grade.reward), rounded(line.grade.process)])));
     }
     return [...parts, place];
   }
@@ -215,12 +217,12 @@
     const world = task.world ? JSON.parse(document.getElementById(`world-${task.world}`).textContent) : null;
     article.append(...[
       make("p", { class: "back" }, make("a", { href: "#tasks" }, "← All tasks")),
-      make("h1", {}, task.id),
+      make("h2", {}, task.id),
       pairs(["tier", task.tier], ["source", `${task.source} at ${task.revision}`], ["made by", `${task.generator}, ${task.strategy}, ${task.ref}`],
         ["text by", task.author], ["budget", `${task.budget.turns} calls${task.budget.cost === null ? "" : `, cost ${task.budget.cost}`}`],
         ["grader", strength], ["verdicts", task.verdicts.map((one) => `${one[0]} ${one[1]}: ${one[2]}`).join(", ")]),
-      make("h2", {}, "Instruction"), make("div", { class: "instruction" }, task.instruction),
-      ...(task.hint ? [make("h3", {}, "Hint ", hidden()), make("div", { class: "instruction" }, task.hint)] : []),
+      make("h3", {}, "Instruction"), make("div", { class: "instruction" }, task.instruction),
+      ...(task.hint ? [make("h4", {}, "Hint ", hidden()), make("div", { class: "instruction" }, task.hint)] : []),
       ...(world ? worldParts(world) : workspaceParts(task)), ...verifierParts(task), ...trajectoryParts(task, make("div", {})),
     ].filter((one) => one !== null));
   }
@@ -264,6 +266,11 @@
   window.addEventListener("afterprint", () => {
     if (shown) shown.brief();
     for (const one of closed) one.open = false;
+  });
+  // The address names the task: the skip link moves the focus without changing it.
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    (article.hidden ? document.getElementById("main") : article).focus();
   });
   window.addEventListener("hashchange", () => route(false));
   route(true);
