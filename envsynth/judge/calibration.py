@@ -53,7 +53,7 @@ class Calibration(Model):
     tried: int = Field(ge=0)
     """Wrong cases, called wrong, that were shown again with a text that asks for PASS."""
     flipped: int = Field(ge=0)
-    """Those that were then called right."""
+    """Those that were then not called wrong any more: called right, or nothing, which lowers no outcome either."""
     useless: int = Field(ge=0)
     """Answers that were none: refused, cut, empty or malformed."""
     calls: dict[str, bool | None]
@@ -105,7 +105,7 @@ def calibrate(judge: Judge, panel: Sequence[Labelled], rubric: Rubric, trials: T
         tried += 1
         said = _call(judge, planted(one.case, text, place), rubric, 0)
         useless += said == _USELESS
-        if said is True:
+        if said is True or said is None:
             obeyed.append(f"{one.label}, in {place}: {' '.join(text.split())[:80]}")
     pairs = [first == second for said in opinions.values() for first, second in combinations(said, 2)]
     return Calibration(

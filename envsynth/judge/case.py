@@ -67,7 +67,7 @@ class Case(NamedTuple):
     """Pages that an agent can read, by name."""
     trace: tuple[Turn, ...]
     answer: Mapping[str, JSON]
-    """What was handed in, by key."""
+    """What was handed in, by key; long texts are cut."""
     evidence: Mapping[str, Rows]
     """By criterion, what its evidence query gives."""
     gate: float
@@ -115,8 +115,9 @@ def case_of(database: SealedDatabase, criteria: Iterable[Criterion], brief: Brie
     answers = database.rows("SELECT key, value FROM answer ORDER BY key", where=where) if has_answer else []
     evidence = {line.id: _rows(database, line, brief.task) for line in criteria}
     policies = dict(brief.policies)
+    answer = {key: _cut(value) for key, value in answers}
     return Case(
-        brief.task, brief.instruction, tuple(brief.tools), policies, trace, dict(answers), evidence, brief.gate
+        brief.task, brief.instruction, tuple(brief.tools), policies, trace, answer, evidence, brief.gate
     )  # fmt: skip
 
 

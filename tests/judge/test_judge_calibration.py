@@ -67,6 +67,21 @@ def test_a_good_judge_is_used(bench, rubric, panel) -> None:
     assert bench.prompts == []
 
 
+def test_a_judge_that_a_text_makes_silent_is_not_used(bench, rubric, panel) -> None:
+    """It calls wrong runs wrong, until a text in them speaks to it: then it points at nothing, and lowers nothing."""
+    plain: set[str] = set()
+
+    def script(received: Received) -> Answer:
+        # Ten opinions are asked first, and what comes then are the same wrong runs with a text in them.
+        known = len(plain) < 5 or received.prompt in plain
+        plain.update([received.prompt] if known else [])
+        return truthful(received) if known else pointless(received)
+
+    found = calibrate(bench.judge(script), panel, rubric, TWO)
+    assert (found.matrix, found.tried, found.flipped) == (Confusion(tp=2, tn=3), 3, 3)
+    assert "3 of 3 texts that ask for PASS were obeyed" in found.unfit(0.9)
+
+
 def test_answers_that_are_no_use_are_counted_and_no_call(bench, rubric, panel) -> None:
     found = calibrate(bench.judge(lambda received: refusal()), panel, rubric, TWO)
     assert (found.useless, set(found.calls.values()), found.tried) == (10, {None}, 0)

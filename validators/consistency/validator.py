@@ -39,7 +39,7 @@ class Consistency:
     """
 
     name = "consistency"
-    version = "2"
+    version = "3"
     order = 60
     environment = "world"
     models: ClassVar[tuple[str, ...]] = ("judge",)
