@@ -77,7 +77,7 @@ class Player:
     def call_text(self, tool: str, arguments: str) -> str:
         """As `call`, with arguments as the JSON text that a model wrote; no JSON object at all ends the episode."""
         try:
-            parsed = json.loads(arguments or "{}")
+            parsed = json.loads(arguments or "{}", parse_constant=_no_number)
         except (ValueError, RecursionError):
             parsed = None
         return self.call(tool, parsed) if isinstance(parsed, dict) else self.malformed(arguments)
@@ -115,3 +115,7 @@ class Player:
         if self._episode is None:
             raise RuntimeError("no task was begun")
         return self._episode
+
+
+def _no_number(name: str) -> JSON:
+    raise ValueError(f"{name} is not JSON")

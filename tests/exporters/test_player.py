@@ -103,7 +103,7 @@ def test_nothing_goes_on_after_the_end(pack: Pack, arms: str) -> None:
 
 def test_what_is_no_call_ends_with_gate_nought(pack: Pack, arms: str) -> None:
     player = Player(pack)
-    for text in ("[1]", "{", "nan", "[" * 5000):
+    for text in ("[1]", "{", "nan", '{"arm": NaN}', "[" * 5000):
         player.begin(arms)
         assert player.call_text("pull", text).startswith("error: ")
         assert player.done
