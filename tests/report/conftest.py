@@ -100,6 +100,8 @@ class Made(NamedTuple):
     shop: str
     wheel: str
     evil: str
+    text: str
+    """What the task `evil` says."""
 
 
 @pytest.fixture(scope="session")
@@ -111,8 +113,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     wheel = rolloutkit.wheel_task(cache, provenance=provenance("wheel"))
     note = ("note", {"body": EVIL})
     candidate = world_bench.candidate(
-        cache, world_bench.worldkit.shop(), instruction=EVIL, hint=EVIL, verifier=verifier, provenance=provenance("evil"),
-        panel=(*world_bench.SHOP_PANEL, world_bench.line("mutant:evil", 0, note)),
+        cache, world_bench.worldkit.shop(), instruction=EVIL, hint=EVIL, verifier=verifier,
+        provenance=provenance("evil"), panel=(*world_bench.SHOP_PANEL, world_bench.line("mutant:evil", 0, note)),
     )  # fmt: skip
     evil = rolloutkit.task_of(candidate, candidate.panel)
     path = rolloutkit.catalog_of(folder / "made.duckdb", cache, [shop, wheel, evil])
@@ -129,4 +131,4 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     written = write_report(path, folder / "out")
     with Catalog.open(path, read_only=True) as catalog:
         assert catalog.task_ids() == sorted([shop.id, wheel.id, evil.id])
-    return Made(path, written.path, Page(written.path.read_text("utf-8")), shop.id, wheel.id, evil.id)
+    return Made(path, written.path, Page(written.path.read_text("utf-8")), shop.id, wheel.id, evil.id, EVIL)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -53,11 +54,8 @@ def test_what_tasks_say_stays_text(made):
     from_tasks = [found for tag, found in made.page.elements if tag == "script" and "type" not in found]
     assert len(from_tasks) == 1, "a second script would be a task's"
     task = made.page.task(made.evil)
-    evil = (
-        "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> & \u2028 <!-- "
-    )
-    assert task["instruction"] == task["hint"] == evil
-    assert _step(task, "mutant:evil", 0)[1]["body"] == evil
+    assert task["instruction"] == task["hint"] == made.text
+    assert _step(task, "mutant:evil", 0)[1]["body"] == made.text
     for name, text in made.page.scripts.items():
         if name:
             assert not re.search("[<>&\u2028\u2029]", text)
@@ -123,7 +121,7 @@ def test_spend_and_rates_are_told(made):
 def test_headings_tables_and_lists_are_in_order(made):
     levels = [int(tag[1]) for tag, _ in made.page.elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     tags = [tag for tag, _ in made.page.elements]
     assert tags.count("table") == tags.count("caption") > 5
     assert all("scope" in found for tag, found in made.page.elements if tag == "th")
