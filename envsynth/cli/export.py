@@ -46,6 +46,7 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     from envsynth.cli._chat import export_attempts, require_fitting
     from envsynth.cli._options import catalog_path
     from envsynth.cli._result import as_called, quoted
+    from envsynth.exporters.replay import plays
     from envsynth.config import load_config
     from envsynth.errors import ConfigError
     from envsynth.splits import parsed_splits
@@ -68,7 +69,8 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
             given = {"name": f"{folder.name}-{name}".lower(), **options} if name else options
             pack = exporter.export(opened.tasks_by_id(ids), opened.blobs, folder / name if name else folder, given)
             typer.echo(f"{len(ids)} tasks in {pack}")
-            typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)
+            if plays(pack):
+                typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)
 
 
 def _options(texts: list[str]) -> dict[str, str]:

@@ -108,6 +108,11 @@ def _parsed(text: str) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
+def plays(pack: Path) -> bool:
+    """Whether a pack brings what plays it; tables do not."""
+    return "package" in read_manifest(pack)
+
+
 def verified_package(pack: Path) -> str:
     """Name of a pack's package, once every file was found as the manifest has it.
 

@@ -13,6 +13,7 @@ import tiny_worlds as worlds
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
 from envsynth.exporters.parquet import Parquet
+from envsynth.exporters.replay import plays, replay
 
 
 @pytest.fixture
@@ -33,6 +34,12 @@ def test_what_agents_may_know_is_apart_from_what_they_may_not(pack: Path) -> Non
     for _, document in tables["grading"]:
         checks = json.loads(document)["candidate"]["verifier"]["checks"]
         assert all(check["sql"] not in shown for check in checks if check["sql"])
+
+
+def test_tables_are_not_played(pack: Path) -> None:
+    assert not plays(pack)
+    with pytest.raises(ExportError, match="no pack"):
+        replay(pack)
 
 
 def test_the_card_names_every_table_and_its_split(pack: Path) -> None:
