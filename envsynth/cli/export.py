@@ -46,9 +46,9 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     from envsynth.cli._chat import export_attempts, require_fitting
     from envsynth.cli._options import catalog_path
     from envsynth.cli._result import as_called, quoted
-    from envsynth.exporters.replay import plays
     from envsynth.config import load_config
     from envsynth.errors import ConfigError
+    from envsynth.exporters.replay import plays
     from envsynth.splits import parsed_splits
 
     options = _options(option or [])
