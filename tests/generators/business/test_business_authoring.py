@@ -61,8 +61,8 @@ def test_each_validator_finds_what_it_is_for(change, composed, case) -> None:
 
 
 def test_a_forbidden_plan_that_another_rule_stops_is_tried_on_further_targets(change, composed) -> None:
-    says = 'error: that loan does not run}'
-    running = f'      - {{sql: "SELECT progress = \'running\' FROM loans WHERE id = :loan", {says}\n'
+    says = "error: that loan does not run}"
+    running = f"      - {{sql: \"SELECT progress = 'running' FROM loans WHERE id = :loan\", {says}\n"
     late = "o.progress = 'running' AND o.due < date(:now)"
     first = f"SELECT (SELECT count(*) FROM loans o WHERE {late} AND o.id < :loan) >= {TARGETS}"
     stops = f'{running}      - {{sql: "{first}", error: not of these}}\n'
