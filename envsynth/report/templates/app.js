@@ -111,9 +111,10 @@
     const box = make("section", { "aria-label": "Steps", tabindex: "-1" }, make("h4", {}, `Steps of ${line.label}`, line.k === undefined ? "" : ` ${line.k}`));
     if (line.trouble) box.append(make("p", { class: "bad" }, line.trouble));
     if (line.differs) box.append(make("p", { class: "bad" }, "Played for this report, a call answered otherwise than is recorded."));
-    box.append(...(grade(line.grade, line.wanted) || []));
+    const [sums, parts] = grade(line.grade, line.wanted) || ["", ""];
+    box.append(sums);
     if (!places.length) {
-      box.append(make("p", { class: "none" }, "It makes no call."));
+      box.append(make("p", { class: "none" }, "It makes no call."), parts);
       return { box, whole: () => {}, brief: () => {} };
     }
     const detail = make("div", { "aria-live": "polite" });
@@ -131,7 +132,7 @@
     }
     box.append(make("p", { class: "soft" }, "● changed the state, ✗ was refused"),
       make("div", { class: "moves" }, previous, next),
-      make("div", { class: "stepper" }, make("ol", {}, buttons.map((one) => make("li", {}, one))), detail));
+      make("div", { class: "stepper" }, make("ol", {}, buttons.map((one) => make("li", {}, one))), detail), parts);
     go(0);
     // On paper there are no buttons: every step is laid out.
     const whole = () => detail.replaceChildren(...places.map((place, number) => step(task, place, number + 1, places.length)));
