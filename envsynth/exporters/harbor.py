@@ -155,9 +155,7 @@ def _image_words(task: Task, base: str) -> dict[str, str]:
     """What the two Dockerfiles say of the task's interpreter."""
     version = task.candidate.workspace.recipe.interpreter
     known = _images()
-    images = next(
-        (line for line in known["images"] if version_tuple(version) < version_tuple(line["before"])), None
-    )
+    images = next((line for line in known["images"] if version_tuple(version) < version_tuple(line["before"])), None)
     if images is None:
         raise ExportError(
             f"there is no image for Python {version}", where=task.id, next_step="give one with the option `base`"
