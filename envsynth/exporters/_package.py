@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from envsynth import __version__, plugins
 from envsynth.errors import ExportError
@@ -22,6 +22,7 @@ from envsynth.runtime.pack import BLOBS, HIDDEN, PANEL, TASKS
 
 __all__ = [
     "EVERY_KIND",
+    "PackageExporter",
     "Project",
     "Target",
     "export_package",
@@ -66,6 +67,24 @@ class Target(NamedTuple):
     """Commands that the project installs: `module:function` inside the package, by name; empty: the project's own."""
     taken: frozenset[str] = frozenset()
     """Packages that one of this name would hide, besides envsynth's own and the standard library's."""
+
+
+class PackageExporter:
+    """Writes packs for one target.
+
+    Options: `name` of the distribution (the folder's name) and `version` (0.1.0).
+    """
+
+    target: ClassVar[Target]
+    name: str
+    kinds: tuple[str, ...]
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.kinds = cls.target.name, cls.target.kinds
+
+    def export(self, tasks: Sequence[Task], blobs: BlobStore, out: Path, options: Mapping[str, str]) -> Path:
+        """Write a pack into `out`: see `export_package`."""
+        return export_package(self.target, tasks, blobs, out, options)
 
 
 def export_package(

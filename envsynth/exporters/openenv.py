@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
 from envsynth.exporters._contents import json_lines
-from envsynth.exporters._package import EVERY_KIND, Project, Target, export_package
+from envsynth.exporters._package import EVERY_KIND, PackageExporter, Project, Target
 from envsynth.exporters._vendor import rendered
-from envsynth.models import Task
-from envsynth.protocols import BlobStore
 
 __all__ = ["OpenEnv"]
-
-
-class OpenEnv:
-    """Writes a pack for OpenEnv.
-
-    Options: `name` of the distribution (the folder's name) and `version` (0.1.0).
-    """
-
-    name = "openenv"
-    kinds = EVERY_KIND
-
-    def export(self, tasks: Sequence[Task], blobs: BlobStore, out: Path, options: Mapping[str, str]) -> Path:
-        """Write a pack into `out`; the same tasks, name and version give the same bytes.
-
-        Raises:
-            ExportError: no task, a bad name, a missing content, or something else is in the folder.
-        """
-        return export_package(_TARGET, tasks, blobs, out, options)
 
 
 def _files(project: Project) -> dict[str, bytes]:
@@ -52,16 +29,19 @@ def _files(project: Project) -> dict[str, bytes]:
     }
 
 
-_TARGET = Target(
-    name=OpenEnv.name,
-    requires='"openenv>=0.10"',
-    kinds=EVERY_KIND,
-    inside={
-        "__init__.py": "package_init.py", "client.py": "client.py", "models.py": "models.py",
-        "environment.py": "environment.py", "server/__init__.py": "server_init.py", "server/app.py": "app.py",
-        "through.py": "through.py",
-    },
-    files=_files,
-    scripts={"server": "server.app:main"},
-    taken=frozenset({"openenv", "server"}),
-)  # fmt: skip
+class OpenEnv(PackageExporter):
+    """Writes a pack for OpenEnv."""
+
+    target = Target(
+        name="openenv",
+        requires='"openenv>=0.10"',
+        kinds=EVERY_KIND,
+        inside={
+            "__init__.py": "package_init.py", "client.py": "client.py", "models.py": "models.py",
+            "environment.py": "environment.py", "server/__init__.py": "server_init.py", "server/app.py": "app.py",
+            "through.py": "through.py",
+        },
+        files=_files,
+        scripts={"server": "server.app:main"},
+        taken=frozenset({"openenv", "server"}),
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from threading import RLock
 
@@ -81,6 +82,18 @@ class Player:
         except (ValueError, RecursionError):
             parsed = None
         return self.call(tool, parsed) if isinstance(parsed, dict) else self.malformed(arguments)
+
+    def play(self, calls: Iterable[JSON]) -> dict[str, float]:
+        """Make calls until the episode is over; returns the components of what was reached.
+
+        Args:
+            calls: each with `tool` and `arguments`.
+        """
+        for call in calls:
+            if self.done:
+                break
+            self.call(call["tool"], call["arguments"])
+        return self.rewards()
 
     def malformed(self, text: str) -> str:
         """An action that is no tool call: the episode is over, and its gate is 0."""

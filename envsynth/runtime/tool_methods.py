@@ -40,6 +40,8 @@ def tool_method(tool: JSON, call: Callable[[Any, str, dict[str, JSON]], str]) ->
     ordered = [*required, *(key for key in properties if key not in required)]
 
     def method(self: Any, *args: JSON, **kwargs: JSON) -> str:
+        if len(args) > len(ordered):
+            raise TypeError(f"{name} takes {len(ordered)} arguments, not {len(args)}")
         given = {**dict(zip(ordered, args, strict=False)), **kwargs}
         return call(self, name, {key: value for key, value in given.items() if value is not None or key in required})
 

@@ -131,11 +131,13 @@ def test_pooled_objects_of_trl_start_afresh(store: Cache, tmp_path: Path) -> Non
         "b = [env.pull(arm=1), env.pull(0), env.pull(arm=7), env.view()]\n"
         "c = [fresh.pull(arm=1), fresh.pull(0), fresh.pull(arm=7), fresh.view()]\n"
         "print(a == b == c, 'error' in a[2], env._rewards() == fresh._rewards(), env.get_reward())\n"
+        "try:\n    env.view(1, 2)\n    print('taken')\nexcept TypeError as exc:\n    print(exc)\n"
         "print(env.pull.__doc__.splitlines()[0]); import inspect; print(inspect.signature(env.pull))"
     )
     first, *rest = run(code, pack).splitlines()
     assert first.startswith("True True True ")
-    assert rest[1].startswith("(arm: ")
+    assert rest[0] == "view takes 0 arguments, not 2"
+    assert rest[2].startswith("(arm: ")
 
 
 def test_where_an_environment_fails_an_mcp_server_leaves_no_reward(store: Cache, tmp_path: Path) -> None:
