@@ -19,7 +19,7 @@ from envsynth.errors import ConfigError, ExportError
 from envsynth.exporters._package import holders
 from envsynth.exporters.replay import replay
 
-TARGETS = ("gymnasium", "inspect", "mcp", "openenv", "reasoning-gym", "skyrl-gym", "trl", "verifiers")
+TARGETS = ("agentlightning", "gymnasium", "inspect", "mcp", "openenv", "reasoning-gym", "skyrl-gym", "trl", "verifiers")
 WORLDS_ONLY = ("reasoning-gym", "verifiers")
 
 
