@@ -54,13 +54,21 @@ class Calls:
         """Close the connections."""
         self._transport.close()
 
-    def make(self, payload: Mapping[str, Any], request: str, probe: Collection[str] = ()) -> Reply:
+    def make(
+        self,
+        payload: Mapping[str, Any],
+        request: str,
+        probe: Collection[str] = (),
+        keep: Callable[[Reply], object] = lambda _: None,
+    ) -> Reply:
         """The answer to a payload, tried again while that may help.
 
         Args:
             payload: the request's body.
             request: digest of what is asked, for the ledger.
             probe: kinds of failures that the caller wants to see; they are tried once more, not to the end.
+            keep: takes the answer before it is settled: whoever is killed in between has it, and an uncertain call,
+                and not a settled call whose answer must be paid again.
 
         Raises:
             AttemptFailed: of a kind in `probe`.
@@ -76,7 +84,7 @@ class Calls:
                 with UNDERWAY.idle():
                     self._pace.wait(self._settings.patience)
                 try:
-                    reply = self._attempt(payload, request)
+                    reply = self._attempt(payload, request, keep)
                 except AttemptFailed as exc:
                     failure = exc
                 else:
@@ -97,7 +105,7 @@ class Calls:
             next_step="leave --offline out, or name a model on 127.0.0.1; what it answered before is in the cache",
         )  # fmt: skip
 
-    def _attempt(self, payload: Mapping[str, Any], request: str) -> Reply:
+    def _attempt(self, payload: Mapping[str, Any], request: str, keep: Callable[[Reply], object]) -> Reply:
         """One request, from reservation to settlement."""
         bound = self._bound(payload)
         ask = Ask(self._role, self._settings.model, self._settings.base_url, request, bound)
@@ -115,16 +123,20 @@ class Calls:
         except BaseException as exc:
             self._ledger.doubt(number, type(exc).__name__)
             raise
+        usage, prices = reply.usage, self._settings.prices
         cost = None
-        if reply.usage is None:
-            self._ledger.doubt(number, "the endpoint does not tell the usage")
-        else:
-            usage, prices = reply.usage, self._settings.prices
-            if prices is not None:
-                cost = prices.cost(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
-            self._ledger.settle(number, usage, cost)
+        if usage is not None and prices is not None:
+            cost = prices.cost(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
         seconds = round(self._clock.now() - start, 3)
-        return reply.model_copy(update={"seconds": seconds, "cost_usd": None if cost is None else cost / PICO})
+        reply = reply.model_copy(update={"seconds": seconds, "cost_usd": None if cost is None else cost / PICO})
+        try:
+            keep(reply)
+        finally:
+            if usage is None:
+                self._ledger.doubt(number, "the endpoint does not tell the usage")
+            else:
+                self._ledger.settle(number, usage, cost)
+        return reply
 
     def _read(self, answered: Answered) -> Reply:
         try:

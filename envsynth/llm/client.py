@@ -28,6 +28,8 @@ __all__ = ["Client", "Structured", "Tally", "open_client"]
 
 M = TypeVar("M", bound=BaseModel)
 _KIND = "llm-replies"
+_UNKEPT = "ping"
+"""The request of a call whose answer nobody needs again."""
 _REAL = Clock()
 
 
@@ -142,7 +144,7 @@ class Client:
             ModelEndpointError: there was no answer.
             BudgetSpent: the spend limit leaves no room.
         """
-        return self._sent(Asked((user("Answer with one word."),)), "ping", None)
+        return self._sent(Asked((user("Answer with one word."),)), _UNKEPT, None)
 
     def fault(self, reply: Reply, tools: Sequence[Tool] = ()) -> ModelOutputError | None:
         """The error that `complete` would raise for a reply, or None."""
@@ -214,7 +216,6 @@ class Client:
                 if reply is None:
                     with UNDERWAY.call():
                         reply = self._climbed(asked, key)
-                        self._cache.keep(_KIND, key, reply.to_json())
         self._count(reply)
         return reply
 
@@ -251,10 +252,15 @@ class Client:
             AttemptFailed: of a kind in `probe`: it seems not to understand the form.
             ModelError: as for `complete`.
         """
+
+        def keep(reply: Reply) -> None:
+            if key != _UNKEPT:
+                self._cache.keep(_KIND, key, reply.to_json())
+
         for _ in range(2):
             payload = payload_of(asked, self.settings, self._dialect.known, form)
             try:
-                return self._calls.make(payload, key, {*probe, "rejected"})
+                return self._calls.make(payload, key, {*probe, "rejected"}, keep)
             except AttemptFailed as exc:
                 failure = exc
                 if not self._dialect.renames_limit(failure):

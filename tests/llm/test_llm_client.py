@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
@@ -15,7 +16,7 @@ from envsynth.errors import (
     ModelRefused,
     ModelTruncated,
 )
-from envsynth.llm import Sampling, Tool, Usage, system, tool_result, user
+from envsynth.llm import Ledger, Sampling, Tool, Usage, system, tool_result, user
 from envsynth.llm.scripted_answers import Answer, calls, empty, refusal, text, truncated
 
 HELLO = [system("be brief"), user("hello")]
@@ -49,6 +50,17 @@ def test_the_second_time_makes_no_call_and_spends_nothing(bench):
     assert len(model.requests) == 1
     assert bench.ledger().total() == spent
     assert (client.tally.calls, client.tally.cached) == (0, 1)
+
+
+def test_whoever_is_killed_before_the_answer_is_settled_has_it(bench, monkeypatch):
+    model = bench.model([text("paid for")])
+    client = bench.client(model)
+    with monkeypatch.context() as killed:
+        killed.setattr(Ledger, "settle", lambda *_: sys.exit("killed"))
+        with pytest.raises(SystemExit):
+            client.complete([user("hello")])
+    reply = bench.client(model).complete([user("hello")])
+    assert (reply.text, reply.cached, len(model.requests)) == ("paid for", True, 1)
 
 
 def test_the_cache_outlives_the_endpoint(bench):
