@@ -71,7 +71,7 @@ def test_a_dead_endpoint_costs_no_other_worker_its_answer(tmp_path: Path, monkey
         assert outcomes(tmp_path) == {"slow": ("admitted", "")}
         spent = Ledger(asked.ledger).total()
         assert (spent.settled, spent.reserved, spent.uncertain) == (1, 0, 0)
-        assert [received.prompt for received in model.requests] == ["slow", "bad"]
+        assert sorted(received.prompt for received in model.requests) == ["bad", "slow"]
 
 
 def test_an_interrupted_build_takes_in_the_answers_that_are_under_way(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_a_registry_that_drips(serve: Serve, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_equal_errors_stop_the_build(lab: Any, make_project: Any, tmp_path: Path, jobs: str) -> None:
-    """Nobody answers at the registry's address: five leads are asked for it, and not all."""
+    """Nobody answers at the registry's address: five leads are asked for it, those begun by then, and not all."""
     setup = "[metadata]\nname = calc\n[options]\ninstall_requires = iniconfig\n"
     project = make_project(tmp_path / "project", 9, extra={"setup.cfg": setup})
     ended = lab.build(
@@ -290,5 +290,5 @@ def test_equal_errors_stop_the_build(lab: Any, make_project: Any, tmp_path: Path
     assert "stopped after 5 equal infrastructure errors in a row (package registry: " in ended.line
     assert "cannot be reached" in ended.line
     assert len(ended.told("error")) == 1
-    assert list(lab.statuses(tmp_path).values()).count("owed") == 5
+    assert 5 <= list(lab.statuses(tmp_path).values()).count("owed") < 5 + int(jobs)
     assert lab.survivors(tmp_path) == []

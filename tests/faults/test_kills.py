@@ -53,7 +53,7 @@ STAGES = [
     point(CATALOG, "Catalog.record", "after", number=1),
     point(CATALOG, "Catalog.record", "after", number=2),
     point("envsynth.pipeline", "_Build._report"),
-    point("envsynth.exporters.gymnasium", "write_pack"),
+    point("envsynth.exporters._package", "write_pack"),
     point(FOLDER, "_swap"),
     point(FOLDER, "_swap", "after"),
     point("pathlib", "Path.rename", "after", match="-old-"),
