@@ -40,11 +40,14 @@ class Crew(Generic[Item, Result]):
         self._threads = max(1, min(threads, len(self._waiting)))
         self._taking = threading.Lock()
         self._stopped = False
+        # Whoever takes the results says when to stop; nobody runs far ahead of that.
+        self._room = threading.Semaphore(2 * self._threads)
         self._done: queue.Queue[Done[Result] | None] = queue.Queue()
 
     def stop(self) -> None:
         """Begin nothing more; what is under way comes to its end."""
         self._stopped = True
+        self._room.release(self._threads)
 
     def __iter__(self) -> Generator[Done[Result]]:
         # An interrupted program does not wait for daemons: what they do in sandboxes ends with it.
@@ -64,8 +67,9 @@ class Crew(Generic[Item, Result]):
                     working -= 1
                 else:
                     yield found
+                    self._room.release()
         finally:
-            self._stopped = True
+            self.stop()
             deadline = time.monotonic() + PATIENCE_S
             for one in crew:
                 one.join(max(0.0, deadline - time.monotonic()))
@@ -81,5 +85,6 @@ class Crew(Generic[Item, Result]):
             self._done.put(None)
 
     def _next(self) -> Item | None:
+        self._room.acquire()
         with self._taking:
             return None if self._stopped or not self._waiting else self._waiting.pop()
