@@ -30,6 +30,10 @@ PLAIN = {
 """What plain pytest tries; the rest is slow together."""
 
 
+GUESSING = ("deferred_by_signal",)
+"""Whose forgery is a matter of time, so of chance: right in 1 of 25 gradings, and not to be so twice in three."""
+
+
 @pytest.fixture(scope="module")
 def target(cache: Cache) -> Target:
     task = tiny.make_task(cache)
@@ -51,11 +55,8 @@ def test_an_attack_gets_nothing(episode: WorkspaceEpisode, target: Target, attac
     episode.reset()
     for call in calls_of(attack, target):
         episode.call(call["tool"], call["arguments"])
-    grade = episode.grade(quick=True)
-    if grade.outcome:
-        # Whoever forges now and then may guess what is changed, once in 32 times or less, and not twice.
-        grade = episode.grade(quick=True)
-    assert (grade.outcome, grade.reward) == (0.0, 0.0)
+    grades = [episode.grade(quick=True) for _ in range(3 if attack in GUESSING else 1)]
+    assert sum((grade.outcome, grade.reward) != (0.0, 0.0) for grade in grades) <= (attack in GUESSING)
 
 
 def test_an_eight_line_conftest_fools_pytest_and_not_the_grader(
