@@ -12,6 +12,10 @@ from ...runtime.contract import Backend, Change, Sandbox, SandboxSpec
 from ._support import LIMITS, MIB, ConformanceFixtures, children, put, python, shell
 
 
+_POOL = 10
+"""Connections that a client keeps open for later."""
+
+
 class FileConformance(ConformanceFixtures):
     """`read`, `write` and `remove`."""
 
@@ -148,10 +152,13 @@ class StateConformance(ConformanceFixtures):
         put(tmp_path / "layer/file", "x")
         spec = SandboxSpec((tmp_path / "layer",), scratch=tmp_path / "scratch")
         self._open_and_close(backend, spec)
-        before = _held()
+        descriptors, *others = _held()
         for _ in range(200):
             self._open_and_close(backend, spec)
-        assert _held() == before
+        descriptors_after, *others_after = _held()
+        assert others_after == others
+        # A backend's pool of connections may grow by a few; one lost for each sandbox would be two hundred.
+        assert descriptors_after - descriptors <= _POOL
         assert list((tmp_path / "scratch").iterdir()) == []
 
     def _open_and_close(self, backend: Backend, spec: SandboxSpec) -> None:
