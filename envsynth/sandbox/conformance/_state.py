@@ -11,7 +11,6 @@ from ...errors import SandboxError
 from ...runtime.contract import Backend, Change, Sandbox, SandboxSpec
 from ._support import LIMITS, MIB, ConformanceFixtures, children, put, python, shell
 
-
 _POOL = 10
 """Connections that a client keeps open for later."""
 
