@@ -9,24 +9,19 @@ import math
 import re
 import shlex
 import tarfile
-import tomllib
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from envsynth.errors import ExportError, boundary
 from envsynth.exporters._contents import archive, contents
+from envsynth.exporters._image import image_words, runtime_archive, variables
 from envsynth.exporters._package import Project, Target, export_package
-from envsynth.exporters._vendor import rendered, vendored
+from envsynth.exporters._vendor import rendered
 from envsynth.models import FileMode, Task, canonical_json
 from envsynth.protocols import BlobStore
 from envsynth.runtime.container import CONTENTS, TASK
 from envsynth.runtime.controls import MOST_RUNS
-from envsynth.runtime.interpreters import version_tuple
-from envsynth.runtime.recipe import environment_variables
 
 __all__ = ["Harbor"]
 
@@ -81,8 +76,9 @@ _TARGET = Target(
 
 def _files(project: Project, *, org: str, base: str) -> dict[str, bytes]:
     """The task directories, and the dataset that names them by digest."""
-    runtime = _zipped({f"_envsynth/{path}": content for path, content in vendored()} | {"_envsynth/__init__.py": b""})
-    files: dict[str, bytes] = {}
+    runtime = runtime_archive()
+    place = f"{project.package}/dockerfiles.py"
+    files = {place: rendered("shared/dockerfiles.py", target=Harbor.name)}
     lines = []
     for task in project.tasks:
         directory = _directory(project, task, f"{org}/{task.id}", base, runtime)
@@ -99,7 +95,7 @@ def _directory(project: Project, task: Task, full_name: str, base: str, runtime:
     """A task directory of Harbor's, by relative path."""
     _require_gradable(task)
     needed = contents([task], project.blobs)
-    words = _image_words(task, base) | _task_words(task, full_name, project.version)
+    words = image_words(task, base) | _task_words(task, full_name, project.version)
     told = {"tree": task.candidate.workspace.tree, "recipe": task.candidate.workspace.recipe.document()}
     document = {"id": task.id, **task.document()}
     hidden = {key: document[key] for key in ("id", "candidate", "tests", "controls")}
@@ -151,27 +147,6 @@ def _solution(task: Task, blobs: BlobStore) -> dict[str, bytes]:
     }
 
 
-def _image_words(task: Task, base: str) -> dict[str, str]:
-    """What the two Dockerfiles say of the task's interpreter."""
-    version = task.candidate.workspace.recipe.interpreter
-    known = _images()
-    images = next((line for line in known["images"] if version_tuple(version) < version_tuple(line["before"])), None)
-    if images is None:
-        raise ExportError(
-            f"there is no image for Python {version}", where=task.id, next_step="give one with the option `base`"
-        )
-    image = (base or images["task"]).replace("{python}", version)
-    if version_tuple(version) >= version_tuple(known["runtime_from"]):
-        return {"image": image, "python": "python3", "stages": "", "second_python": ""}
-    return {
-        "image": image,
-        "python": "env LD_LIBRARY_PATH=/opt/python/lib PATH=/opt/python/bin:$PATH /opt/python/bin/python3",
-        "stages": f"FROM {images['runtime']} AS runtime\nRUN pip install --no-cache-dir uv=={known['uv']}\n",
-        "second_python": "# The runtime's own interpreter: the task's is too old for it.\n"
-        "COPY --from=runtime /usr/local /opt/python",
-    }
-
-
 def _task_words(task: Task, full_name: str, version: str) -> dict[str, str]:
     """What the configuration says of a task."""
     candidate, command = task.candidate, task.candidate.workspace.command
@@ -189,7 +164,7 @@ def _task_words(task: Task, full_name: str, version: str) -> dict[str, str]:
         "agent_s": str(float(min(most, max(least, math.ceil(budget.turns * budget.command_s))))),
         # Every control run, the run that decides, and time to lay out.
         "verifier_s": str(float(math.ceil((MOST_RUNS + 1) * command.timeout_s) + 120)),
-        "variables": "\n".join(_variables(task)),
+        "variables": "\n".join(variables(task, "/workspace")),
     }  # fmt: skip
 
 
@@ -198,43 +173,6 @@ def _strength(task: Task) -> Iterable[str]:
     for name, value in sorted(task.strength.document().items()):
         if isinstance(value, int | float | bool):
             yield f"{name} = {json.dumps(value)}"
-
-
-class _Inside:
-    """Where the agent's image has things."""
-
-    workdir = "/workspace"
-
-    @staticmethod
-    def path(target: str) -> str:
-        return target
-
-
-def _variables(task: Task) -> Iterable[str]:
-    """Lines of a Dockerfile that set what commands in a workspace find set."""
-    for name, value in environment_variables(_Inside(), task.candidate.workspace.command.document()).items():
-        if name in ("HOME", "USER", "LOGNAME"):
-            continue  # the agent's own user has these
-        if "\n" in value or not re.fullmatch(r"\w+", name):
-            raise ExportError(f"the variable {name} cannot stand in a Dockerfile", where=task.id)
-        quoted = re.sub(r'([\\"$])', r"\\\1", value)
-        yield f'ENV {name}="{quoted}"'
-
-
-@cache
-def _images() -> Mapping[str, Any]:
-    place = resources.files(__package__).joinpath("templates", "harbor", "images.toml")
-    return tomllib.loads(place.read_text("utf-8"))
-
-
-def _zipped(files: Mapping[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as file:
-        for path, content in sorted(files.items()):
-            name = zipfile.ZipInfo(path)
-            name.compress_type, name.create_system, name.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
-            file.writestr(name, content)
-    return buffer.getvalue()
 
 
 def _digest(directory: Mapping[str, bytes]) -> str:
