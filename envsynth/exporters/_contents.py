@@ -20,6 +20,7 @@ from envsynth.protocols import BlobStore
 from envsynth.runtime.contract import JSON
 from envsynth.runtime.pack import world_model
 from envsynth.runtime.play import play
+from envsynth.runtime.rewards import in_words
 from envsynth.runtime.tools import workspace_tools
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldTask
 from envsynth.runtime.worlds.tools import WorldTool
@@ -106,12 +107,14 @@ class Shown:
         Raises:
             ExportError: its world is missing.
         """
+        spec = task.candidate.verifier.reward.document()
         return {
             "id": task.id,
             "kind": task.candidate.environment.kind,
             "instruction": task.candidate.instruction,
             "tools": list[JsonValue](self.tools(task)),
             "budget": _budget(task),
+            "reward": {**spec, "words": in_words(spec)},
         }
 
     def tools(self, task: Task) -> list[JSON]:
@@ -171,11 +174,11 @@ def panel_lines(task: Task, blobs: BlobStore) -> list[dict[str, JsonValue]]:
 
 
 def _reward(task: Task, line: Trajectory, blobs: BlobStore) -> float:
-    """The outcome, or 0 for a trajectory that overdraws the budget of calls."""
+    """The outcome, or what the task has for a trajectory that overdraws the budget of calls."""
     if len(line.calls) <= task.candidate.budget.turns:
         return line.outcome
     if not isinstance(task.candidate.environment, WorldRef):
-        return 0.0
+        return float(task.candidate.verifier.reward.overdrawn)
     # The world may be over before the budget is.
     with boundary(ExportError, "a trajectory cannot be played", where=f"{task.id}: {line.label}"):
         model = world_model(task.candidate.environment.world, blobs.get)

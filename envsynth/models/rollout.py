@@ -117,7 +117,7 @@ class AttemptGrade(Model):
     """Every component of `runtime.contract.Grade`."""
 
     reward: float
-    """gate × outcome."""
+    """gate × outcome, plus the penalties."""
     outcome: float = Field(ge=0, le=1)
     process: float | None
     gate: float
@@ -126,6 +126,7 @@ class AttemptGrade(Model):
     penalties: dict[str, float]
     detail: dict[str, JsonValue]
     """For people; never shown to an agent."""
+    conditions: dict[str, bool] = Field(default_factory=dict)
 
 
 class Tokens(Model):

@@ -98,13 +98,42 @@ class Criterion(Model):
         return self
 
 
+class GroupSpec(Model):
+    """What a trainer is to learn from a group of attempts at the task: the steps of `runtime.groups.learned`."""
+
+    weights: dict[str, float] = Field(default_factory=lambda: {"reward": 1.0}, min_length=1)
+    """Of components (`reward`, `process`, `check.ID`, ...): each is normalised in its group on its own, then they are
+    summed so. With `reward` alone that is GRPO."""
+    scaled: bool = True
+    """False: advantages are not divided by the standard deviation of their group."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Budget of tokens that the policy may write; an attempt that takes more has the reward -1. None: unlimited."""
+    length: float = Field(default=0.0, ge=0)
+    """What the bonus for being short is multiplied by before it is added to `reward`."""
+    ranked_by: Literal["", "process", "short"] = ""
+    """By what advantage is moved among the attempts that passed, their sum being kept; empty: it is not."""
+    spread: float = Field(default=0.5, ge=0, le=1)
+    """How much of it is moved."""
+
+
 class RewardSpec(Model):
-    """How components combine, in words and data."""
+    """How components combine, as data; `runtime.rewards.in_words` says it in words.
+
+    `reward = gate × outcome`, plus the penalties. The process score is reported beside it and never added.
+    """
 
     combine: Literal["gate*outcome"] = "gate*outcome"
-    """`reward = gate × outcome`; the process score is reported beside it and never added."""
     gate: tuple[Literal["valid_transcript", "within_budget"], ...] = ("valid_transcript", "within_budget")
     """The gate is 1 when all of these hold, else 0."""
+    overdrawn: Literal[-1, 0] = 0
+    """The reward of an episode that overdraws its budget of calls: -1 makes giving up better than going on for ever."""
+    group: GroupSpec = GroupSpec()
+
+    @model_validator(mode="after")
+    def _gate_counts_calls(self) -> RewardSpec:
+        if self.overdrawn and "within_budget" not in self.gate:
+            raise ValueError("`overdrawn` is of the gate's condition `within_budget`")
+        return self
 
 
 class Utility(Model):

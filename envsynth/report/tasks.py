@@ -11,7 +11,7 @@ from envsynth.models import Attempt, Check, Task, TraceStep, Trajectory, Utility
 from envsynth.report.steps import Call, Played, Steps
 from envsynth.rollout.playable import Measured, playing
 from envsynth.runtime.contract import Grade, ToolResult
-from envsynth.runtime.rewards import normalised
+from envsynth.runtime.rewards import in_words, normalised
 from envsynth.runtime.worlds.episode import WorldEpisode, WorldModel, WorldTask
 
 __all__ = ["ATTEMPTS", "TaskPage", "pages"]
@@ -107,7 +107,7 @@ def _verifier(task: Task) -> Document:
              "evidence": line.evidence}
             for line in verifier.rubric
         ],
-        "reward": {"combine": verifier.reward.combine, "gate": list(verifier.reward.gate)},
+        "reward": in_words(verifier.reward.document()),
         "utility": None if verifier.utility is None else _utility(verifier.utility),
         "read_back": verifier.read_back,
     }  # fmt: skip

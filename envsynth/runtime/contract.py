@@ -198,7 +198,7 @@ class Grade(NamedTuple):
     """Every component of a grade, separately."""
 
     reward: float
-    """gate × outcome."""
+    """gate × outcome, plus the penalties."""
     outcome: float
     """1.0 when every check holds, else 0.0."""
     process: float | None
@@ -208,8 +208,11 @@ class Grade(NamedTuple):
     criteria: dict[str, bool | None]
     """True: good (met, or a pitfall avoided); False: bad; None: not applicable."""
     penalties: dict[str, float]
+    """What was added to the reward, by reason."""
     detail: dict[str, JSON]
     """For people: failing tests and the like. Never shown to an agent."""
+    conditions: dict[str, bool] = {}
+    """What the gate may ask for: `valid_transcript`, `within_budget`."""
 
 
 class Episode(Protocol):

@@ -10,7 +10,7 @@ from .contract import JSON, Grade
 from .controls import NOT_RUN, ControlRow, ControlRun, met, rows_of
 from .edits import EditRow
 from .episode_db import EpisodeDatabase, ListedTest, TraceRow
-from .rewards import combined, gate, outcome, process
+from .rewards import combined, outcome, process
 from .roles import Roles
 from .submission import FileRow, Submission
 from .suspicion import Suspicion
@@ -151,16 +151,18 @@ def judge(evidence: Evidence, verifier: JSON, conditions: dict[str, bool], repor
         database.close()
     if not checks:
         raise SandboxError("the task has no checks", where=where, cause="anything would pass", retryable=False)
-    passage, result = gate({name: conditions[name] for name in verifier["reward"]["gate"]}), outcome(checks)
+    result = outcome(checks)
+    total = combined(verifier["reward"], conditions, result)
     return Grade(
-        reward=combined(passage, result),
+        reward=total.reward,
         outcome=result,
         process=process((line["class"], criteria[line["id"]]) for line in rubric),
-        gate=passage,
+        gate=total.gate,
         checks=checks,
         criteria=criteria,
-        penalties={},
+        penalties=total.penalties,
         detail=_detail(evidence, conditions, report),
+        conditions=dict(conditions),
     )
 
 

@@ -11,10 +11,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from .contract import JSON
+
 Attempt = TypeVar("Attempt")
 
 _FLAT = 1e-9
 """Rewards that differ by no more than this say nothing."""
+_RIGHT = 0.9
+"""Of a graded outcome, what counts as right."""
 
 
 class Advantages(NamedTuple):
@@ -33,6 +37,75 @@ class Step(NamedTuple):
     """Tokens that the policy wrote in it; at least 1."""
     weight: float
     """Its share of the credit, such as the number of rubric criteria that name it; not negative."""
+
+
+class Rolled(NamedTuple):
+    """An attempt, for `learned`."""
+
+    rewards: Mapping[str, float]
+    """Components: `runtime.rewards.reward_vector`; empty where the environment failed."""
+    tokens: int = 0
+    """That the policy wrote; where nobody counts, its turns."""
+    failed: bool = False
+    """Whether the environment failed: such an attempt says nothing of the policy."""
+
+
+class Learned(NamedTuple):
+    """What a trainer takes from a group, for `learned`; empty where too many environments failed."""
+
+    places: tuple[int, ...]
+    """Position in the group of each attempt that counts; those that stand for failed ones come twice or more."""
+    rewards: tuple[float, ...]
+    """Of each of them, after the budget of tokens and the bonus for being short."""
+    advantages: tuple[float, ...]
+    flat: bool
+    """There is nothing to learn: every advantage is 0."""
+
+
+def learned(spec: JSON, group: Sequence[Rolled]) -> Learned:
+    """From a group of attempts at one task to advantages, as the task's own reward says.
+
+    In this order: attempts whose environment failed are replaced, the budget of tokens overrides, the bonus for being
+    short is added, components are normalised and summed, advantage is moved among those that passed.
+
+    Args:
+        spec: the document of a `models.RewardSpec`.
+        group: attempts.
+
+    Raises:
+        ValueError: a component that is weighed is in no attempt.
+    """
+    by = spec.get("group") or {}
+    places = recovered(range(len(group)), [one.failed for one in group])
+    if not places:
+        return Learned((), (), (), flat=True)
+    attempts = [group[place] for place in places]
+    tokens, rewards = [one.tokens for one in attempts], [one.rewards["reward"] for one in attempts]
+    passed = [reward >= _RIGHT for reward in rewards]
+    if by.get("length"):
+        bonuses = length_bonus(passed, tokens)
+        rewards = [reward + by["length"] * bonus for reward, bonus in zip(rewards, bonuses, strict=True)]
+    if by.get("tokens"):
+        over = [budget_override(0.0, count, by["tokens"]) for count in tokens]
+        rewards = [low or reward for low, reward in zip(over, rewards, strict=True)]
+        passed = [right and not low for right, low in zip(passed, over, strict=True)]
+    weights = by.get("weights") or {"reward": 1.0}
+    parts = {name: rewards if name == "reward" else _component(name, attempts) for name in weights}
+    scaled = by.get("scaled", True)
+    advantages = decoupled_advantages(parts, weights, scaled=scaled)
+    values, merit = advantages.values, by.get("ranked_by")
+    if merit:
+        merits = _component("process", attempts) if merit == "process" else [-float(count) for count in tokens]
+        values = ranked_advantages(values, passed, merits, by.get("spread", 0.5))
+    return Learned(places, tuple(rewards), values, advantages.flat and not any(values))
+
+
+def _component(name: str, attempts: Sequence[Rolled]) -> list[float]:
+    """A component of each attempt; where it does not apply, the mean of the others, which moves nothing."""
+    found = [one.rewards[name] for one in attempts if name in one.rewards]
+    if not found:
+        raise ValueError(f"no attempt has the component {name!r}")
+    return [one.rewards.get(name, statistics.fmean(found)) for one in attempts]
 
 
 def budget_override(reward: float, tokens: int, budget: int, slack: float = 1.0) -> float:
@@ -79,7 +152,9 @@ def group_advantages(rewards: Sequence[float], *, scaled: bool = True) -> Advant
     return Advantages(tuple((reward - mean) / by for reward in rewards), flat=False)
 
 
-def decoupled_advantages(rewards: Mapping[str, Sequence[float]], weights: Mapping[str, float]) -> Advantages:
+def decoupled_advantages(
+    rewards: Mapping[str, Sequence[float]], weights: Mapping[str, float], *, scaled: bool = True
+) -> Advantages:
     """Each reward normalised in its group on its own, then their weighted sum: GDPO (arXiv:2601.05242).
 
     Summed before, rewards of other scales make different attempts look the same. The paper's last step, `whitened`, is
@@ -88,13 +163,14 @@ def decoupled_advantages(rewards: Mapping[str, Sequence[float]], weights: Mappin
     Args:
         rewards: of one group, by the reward's name.
         weights: of each reward; the same names.
+        scaled: as for `group_advantages`.
 
     Raises:
         ValueError: the names or the numbers of attempts differ, or there is no reward.
     """
     if rewards.keys() != weights.keys() or not rewards:
         raise ValueError(f"rewards {sorted(rewards)}, weights {sorted(weights)}")
-    parts = {name: group_advantages(values) for name, values in rewards.items()}
+    parts = {name: group_advantages(values, scaled=scaled) for name, values in rewards.items()}
     _same_length(*(part.values for part in parts.values()))
     rows = zip(*(part.values for part in parts.values()), strict=True)
     shares = [weights[name] for name in parts]

@@ -12,7 +12,7 @@ from .workspace import WorkspaceEpisode, WorkspaceTask
 
 __all__ = ["UNSEEN", "grade_folder", "without_unseen"]
 
-UNSEEN = ("process", "criterion.", "penalty.")
+UNSEEN = ("process", "criterion.", "penalty.", "gate.")
 """Beginnings of the components that are judged by the calls of an episode, of which a folder says nothing."""
 
 

@@ -63,7 +63,7 @@ def test_the_manifest_names_tasks_and_every_file(cache: Cache, tmp_path: Path) -
 def test_what_an_agent_may_see_holds_no_test_and_no_solution(cache: Cache, tmp_path: Path) -> None:
     package = export(cache, tmp_path / "shop-tasks") / "shop_tasks"
     visible = (package / "tasks.jsonl").read_text()
-    assert json.loads(visible).keys() == {"id", "kind", "instruction", "tools", "budget"}
+    assert json.loads(visible).keys() == {"id", "kind", "instruction", "tools", "budget", "reward"}
     with zipfile.ZipFile(package / "blobs.zip") as archive:
         seen = b"".join(archive.read(name) for name in archive.namelist())
     with zipfile.ZipFile(package / "hidden/blobs.zip") as archive:

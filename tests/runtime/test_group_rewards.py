@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envsynth.models import RewardSpec
 from envsynth.runtime.groups import (
+    Rolled,
     Step,
     budget_override,
     chance_still_mixed,
     decoupled_advantages,
     group_advantages,
+    learned,
     length_bonus,
     mixed,
     ranked_advantages,
@@ -185,3 +188,61 @@ def test_the_chance_of_a_mixed_group_falls_with_each_equal_outcome() -> None:
     assert chance_still_mixed([True, False], 8) == 1.0
     with pytest.raises(ValueError, match="9 outcomes"):
         chance_still_mixed([True] * 9, 8)
+
+
+def rolled(reward: float, tokens: int = 10, process: float | None = None) -> Rolled:
+    more = {} if process is None else {"process": process}
+    return Rolled({"reward": reward, "outcome": max(0.0, reward), "gate": 1.0, **more}, tokens)
+
+
+def spec_of(**group: object) -> dict:
+    return RewardSpec.model_validate({"group": group}).document()
+
+
+LOST = Rolled({}, failed=True)
+
+
+@given(REWARDS)
+def test_what_is_learned_without_wishes_is_grpo(rewards: list[float]) -> None:
+    found = learned(spec_of(), [rolled(reward) for reward in rewards])
+    assert found.advantages == group_advantages(rewards).values
+    assert found.rewards == tuple(rewards)
+    assert found.places == tuple(range(len(rewards)))
+
+
+def test_failed_environments_are_replaced_and_never_count_as_zero() -> None:
+    found = learned(spec_of(), [rolled(1.0), LOST, rolled(0.0), LOST])
+    assert found.places == (0, 2, 0, 2)
+    assert found.rewards == (1.0, 0.0, 1.0, 0.0)
+    assert learned(spec_of(), [rolled(1.0), LOST, LOST]) == ((), (), (), True)
+
+
+def test_short_and_right_is_better_and_short_and_wrong_is_not() -> None:
+    found = learned(spec_of(length=0.2), [rolled(1.0, 10), rolled(1.0, 30), rolled(0.0, 10), rolled(0.0, 30)])
+    assert found.rewards == (1.1, 0.9, 0.0, -0.1)
+
+
+def test_a_budget_of_tokens_overrides_everything() -> None:
+    found = learned(spec_of(tokens=20, length=0.2), [rolled(1.0, 21), rolled(0.0, 5), rolled(1.0, 20)])
+    assert found.rewards[0] == -1.0
+    assert found.advantages[0] < found.advantages[1] < found.advantages[2]
+
+
+def test_a_process_that_does_not_apply_moves_nothing() -> None:
+    group = [rolled(1.0, process=1.0), rolled(1.0, process=0.0), rolled(1.0)]
+    found = learned(spec_of(weights={"reward": 1.0, "process": 1.0}), group)
+    assert found.advantages[0] > found.advantages[2] > found.advantages[1]
+    assert found.advantages[2] == pytest.approx(0.0)
+    assert not found.flat
+    with pytest.raises(ValueError, match="no attempt has the component 'process'"):
+        learned(spec_of(weights={"process": 1.0}), [rolled(1.0)])
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.integers(0, 4)), min_size=2, max_size=12))
+def test_rank_moves_advantage_among_the_right_ones_alone(group: list[tuple[float, int]]) -> None:
+    attempts = [rolled(reward, process=merit / 4) for reward, merit in group]
+    plain, found = learned(spec_of(), attempts), learned(spec_of(ranked_by="process"), attempts)
+    assert math.fsum(found.advantages) == pytest.approx(0.0, abs=1e-9)
+    for (reward, _), before, after in zip(group, plain.advantages, found.advantages, strict=True):
+        assert after == before or reward == 1.0
+        assert before * after >= 0

@@ -174,7 +174,7 @@
   function verifierParts(task) {
     const parts = [make("h3", {}, "Checks ", hidden())];
     for (const check of task.checks) parts.push(make("h4", {}, `${check.id} (${check.kind})`), check.text ? pre(check.text) : null);
-    parts.push(make("p", {}, `Reward: ${task.reward.combine}; the gate is 1 where ${task.reward.gate.join(" and ").replaceAll("_", " ")}.`));
+    parts.push(make("p", {}, task.reward));
     if (task.utility) {
       parts.push(make("h3", {}, "Utility and references ", hidden()), pre(task.utility.sql),
         table("References", ["policy", "realised", "score", "expected"], task.utility.rows.map(([name, got, score, mean]) => [name, rounded(got), rounded(score), rounded(mean)])),

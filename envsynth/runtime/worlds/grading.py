@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...errors import SandboxError
 from ..contract import JSON, Grade
-from ..rewards import combined, gate, normalised, outcome, process
+from ..rewards import combined, normalised, outcome, process
 from ..sealed import SealedDatabase, known_functions
 from .authority import DATE_FUNCTIONS, open_database
 from .checks import diff_fault
@@ -84,8 +84,8 @@ def judge(ending: Ending, verifier: JSON, conditions: Mapping[str, bool], *, whe
     finally:
         database.close()
     checks = {name: not fault for name, fault in faults.items()}
-    passage = gate({name: conditions[name] for name in verifier["reward"]["gate"]})
     result = outcome(checks) * (1.0 if utility is None else normalised(utility, verifier["utility"]))
+    total = combined(verifier["reward"], conditions, result)
     detail: dict[str, JSON] = {
         "transcript": dict(conditions),
         "faults": {name: fault for name, fault in faults.items() if fault},
@@ -94,14 +94,15 @@ def judge(ending: Ending, verifier: JSON, conditions: Mapping[str, bool], *, whe
     if utility is not None:
         detail["utility"] = utility
     return Grade(
-        reward=combined(passage, result),
+        reward=total.reward,
         outcome=result,
         process=process((line["class"], criteria[line["id"]]) for line in rubric),
-        gate=passage,
+        gate=total.gate,
         checks=checks,
         criteria=criteria,
-        penalties={},
+        penalties=total.penalties,
         detail=detail,
+        conditions=dict(conditions),
     )
 
 
