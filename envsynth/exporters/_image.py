@@ -18,7 +18,28 @@ from envsynth.models import Task
 from envsynth.runtime.interpreters import version_tuple
 from envsynth.runtime.recipe import environment_variables
 
-__all__ = ["image_words", "runtime_archive", "variables", "zipped"]
+__all__ = ["image_words", "require_gradable", "runtime_archive", "variables", "zipped"]
+
+_BY_CALLS = re.compile(r"\b(trace|edits|answer)\b")
+"""Tables that are empty where nobody made calls of ours."""
+
+
+def require_gradable(task: Task, target: str) -> None:
+    """Refuse a task whose checks ask for calls: other harnesses make none of ours.
+
+    Args:
+        task: which task.
+        target: the format, for messages.
+
+    Raises:
+        ExportError: a check asks for them.
+    """
+    for check in task.candidate.verifier.checks:
+        if _BY_CALLS.search(check.sql):
+            raise ExportError(
+                f"the check {check.id!r} asks for an episode's calls, which {target} does not know", where=task.id,
+                next_step="leave the task out with --where, or export for a target that makes the calls",
+            )  # fmt: skip
 
 
 def image_words(task: Task, base: str) -> dict[str, str]:

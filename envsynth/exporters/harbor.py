@@ -15,7 +15,7 @@ from pathlib import Path
 
 from envsynth.errors import ExportError, boundary
 from envsynth.exporters._contents import archive, contents
-from envsynth.exporters._image import image_words, runtime_archive, variables
+from envsynth.exporters._image import image_words, require_gradable, runtime_archive, variables
 from envsynth.exporters._package import Project, Target, export_package
 from envsynth.exporters._vendor import rendered
 from envsynth.models import FileMode, Task, canonical_json
@@ -32,8 +32,6 @@ _AGENT_S = (900, 7200)
 _SPARE_MB = 1024
 """Memory beside that of the tests."""
 _ORG = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_BY_CALLS = re.compile(r"\b(trace|edits|answer)\b")
-"""Tables that are empty where nobody made calls of ours."""
 
 
 class Harbor:
@@ -93,7 +91,7 @@ def _files(project: Project, *, org: str, base: str) -> dict[str, bytes]:
 
 def _directory(project: Project, task: Task, full_name: str, base: str, runtime: bytes) -> dict[str, bytes]:
     """A task directory of Harbor's, by relative path."""
-    _require_gradable(task)
+    require_gradable(task, Harbor.name)
     needed = contents([task], project.blobs)
     words = image_words(task, base) | _task_words(task, full_name, project.version)
     told = {"tree": task.candidate.workspace.tree, "recipe": task.candidate.workspace.recipe.document()}
@@ -113,16 +111,6 @@ def _directory(project: Project, task: Task, full_name: str, base: str, runtime:
         f"tests/{TASK}": _json(hidden),
         **_solution(task, project.blobs),
     }
-
-
-def _require_gradable(task: Task) -> None:
-    """Refuse a task whose checks ask for calls: other harnesses make none of ours."""
-    for check in task.candidate.verifier.checks:
-        if _BY_CALLS.search(check.sql):
-            raise ExportError(
-                f"the check {check.id!r} asks for an episode's calls, which Harbor does not know", where=task.id,
-                next_step="leave the task out with --where, or export for a target that makes the calls",
-            )  # fmt: skip
 
 
 def _solution(task: Task, blobs: BlobStore) -> dict[str, bytes]:
