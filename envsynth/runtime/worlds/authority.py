@@ -14,9 +14,9 @@ from ..sealed import READING, known_functions
 
 MAX_STEPS = 5_000_000
 """Instructions of SQLite's virtual machine that one tool call may take."""
-_STEP = 10_000
+_STEP = 1_000
 _LIMITS = (
-    (sqlite3.SQLITE_LIMIT_LENGTH, 4 * 2**20),
+    (sqlite3.SQLITE_LIMIT_LENGTH, 2**17),  # one instruction may take time quadratic in it
     (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000),
     (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 200),
     (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 50),
