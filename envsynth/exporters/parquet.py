@@ -75,7 +75,8 @@ def _task_row(task: Task, shown: _contents.Shown) -> dict[str, object]:
     told, strength, lead = shown.document(task), task.strength, task.candidate.provenance.lead
     return {
         "id": task.id, "kind": told["kind"], "instruction": told["instruction"], "tools": canonical_json(told["tools"]),
-        "budget": canonical_json(told["budget"]), "source": lead.source, "generator": lead.generator,
+        "budget": canonical_json(told["budget"]), "reward_spec": canonical_json(told["reward"]),
+        "source": lead.source, "generator": lead.generator,
         "strategy": lead.strategy, "author": task.candidate.provenance.author, "tier": task.tier.value,
         "attacks": strength.attacks, "attacks_worked": strength.attacks_worked, "kill_rate": strength.kill_rate,
         "false_reject_rate": strength.false_reject_rate, "sha256": task.digest(),
@@ -101,7 +102,8 @@ def _table(rows: Sequence[Mapping[str, object]]) -> bytes:
         connection.execute(f"CREATE TABLE rows ({typed})")
         unnested = ", ".join(f"unnest({name})" for name in columns)
         connection.execute(f"INSERT INTO rows SELECT {unnested} FROM (SELECT {lists})", values)
-        connection.execute(f"COPY rows TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+        quoted = str(path).replace("'", "''")  # COPY takes no parameter for it
+        connection.execute(f"COPY rows TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
         return path.read_bytes()
 
 
