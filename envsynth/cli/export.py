@@ -11,6 +11,7 @@ from envsynth.cli._options import CatalogOption, WhereOption
 
 if TYPE_CHECKING:
     from envsynth.catalog import Catalog
+    from envsynth.exporters._manifest import Selection
 
 
 def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
@@ -48,6 +49,7 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     from envsynth.cli._result import as_called, quoted
     from envsynth.config import load_config
     from envsynth.errors import ConfigError
+    from envsynth.exporters._manifest import record_selection
     from envsynth.exporters.replay import plays
     from envsynth.splits import parsed_splits
 
@@ -68,9 +70,21 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
         for name, ids in chosen.items():
             given = {"name": f"{folder.name}-{name}".lower(), **options} if name else options
             pack = exporter.export(opened.tasks_by_id(ids), opened.blobs, folder / name if name else folder, given)
-            typer.echo(f"{len(ids)} tasks in {pack}")
+            digest = record_selection(pack, _selection(name, where, splits, allow_shared))
+            typer.echo(f"{len(ids)} tasks in {pack}" + (f", {digest}" if digest else ""))
             if plays(pack):
                 typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)
+
+
+def _selection(name: str, where: str, splits: dict[str, str], allow_shared: str) -> Selection:
+    from envsynth.exporters._manifest import Selection
+
+    others = {other: condition for other, condition in splits.items() if other != name}
+    return Selection(splits.get(name, where), name, others, _traits(allow_shared))
+
+
+def _traits(allow_shared: str) -> list[str]:
+    return [trait.strip() for trait in allow_shared.split(",") if trait.strip()]
 
 
 def _options(texts: list[str]) -> dict[str, str]:
@@ -92,11 +106,7 @@ def _chosen(
         raise ConfigError(
             "nothing is split", where="--allow-shared", next_step="name splits with --split, or leave it out"
         )
-    if splits:
-        allowed = [trait.strip() for trait in allow_shared.split(",") if trait.strip()]
-        chosen = split_ids(catalog, splits, allowed)
-    else:
-        chosen = {"": catalog.task_ids(where)}
+    chosen = split_ids(catalog, splits, _traits(allow_shared)) if splits else {"": catalog.task_ids(where)}
     if not any(chosen.values()):
         raise ExportError(
             "no task is selected", where=str(path), cause=f"none fits {where}" if where else "the catalog has none",

@@ -46,4 +46,6 @@ def replay(
     if not json:
         same = sum(line.verdict == "same" for line in report.lines)
         typer.echo(f"{same} of {len(report.lines)} rewards are the same")
+        if report.digest:
+            typer.echo(f"pack {report.digest}")
     raise typer.Exit(report.exit_code)

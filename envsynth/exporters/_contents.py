@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from envsynth import __version__
 from envsynth.errors import ExportError, boundary
+from envsynth.exporters._attributions import attributions, spdx
 from envsynth.models import SCHEMA_VERSION, Task, Trajectory, WorldRef, canonical_json
 from envsynth.protocols import BlobStore
 from envsynth.runtime.contract import JSON
@@ -215,9 +216,15 @@ def manifest(name: str, version: str, tasks: Sequence[Task], texts: Sequence[Lic
         "seeds": list[JsonValue](sorted({task.candidate.provenance.lead.seed for task in tasks})),
         "environments": {_environment(task): _described(task) for task in tasks},
         "licences": [
-            {"source": text.source, "path": text.path, "sha256": hashlib.sha256(text.content).hexdigest()}
+            {
+                "source": text.source,
+                "path": text.path,
+                "sha256": hashlib.sha256(text.content).hexdigest(),
+                "spdx": spdx(text.content),
+            }
             for text in texts
         ],
+        "attributions": attributions(tasks),
     }
 
 

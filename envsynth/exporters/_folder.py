@@ -13,8 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from envsynth.errors import ExportError, boundary
+from envsynth.models import digest_of
 
 MANIFEST = "manifest.json"
+DIGEST = "digest"
+"""Field of the manifest that has the digest of the whole pack."""
 
 
 def require_free(out: Path, *, name: str, format_: str) -> None:
@@ -36,8 +39,17 @@ def require_free(out: Path, *, name: str, format_: str) -> None:
 
 
 def manifest_bytes(document: Mapping[str, object]) -> bytes:
-    """A manifest as it is written: the same document gives the same bytes."""
-    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    """A manifest as it is written, with the digest of the pack: the same document gives the same bytes."""
+    whole = {**document, DIGEST: pack_digest(document)}
+    return (json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def pack_digest(document: Mapping[str, object]) -> str:
+    """`sha256:` and that of a manifest's canonical JSON without this digest: each file's path and digest, and the rest.
+
+    Whoever has it from elsewhere knows of every file of a pack that it is the one that was written.
+    """
+    return f"sha256:{digest_of({name: value for name, value in document.items() if name != DIGEST})}"
 
 
 def read_manifest(pack: Path) -> dict[str, object]:

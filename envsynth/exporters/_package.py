@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 from envsynth import __version__, plugins
 from envsynth.errors import ExportError
 from envsynth.exporters import _contents
+from envsynth.exporters._attributions import told
 from envsynth.exporters._folder import MANIFEST, manifest_bytes, require_free, write_pack
 from envsynth.exporters._vendor import rendered, vendored
 from envsynth.models import Task
@@ -184,7 +185,7 @@ def _example_words(task: Task, shown: _contents.Shown) -> dict[str, str]:
 
 
 def ordered(tasks: Sequence[Task], target: str, kinds: Sequence[str]) -> list[Task]:
-    """Tasks by id.
+    """Tasks by id, with sources as a pack may tell them.
 
     Args:
         tasks: what is to be exported.
@@ -216,7 +217,7 @@ def ordered(tasks: Sequence[Task], target: str, kinds: Sequence[str]) -> list[Ta
             raise ExportError(
                 "two tasks have the same id", where=task.id, next_step="export each task once",
             )  # fmt: skip
-    return found
+    return [told(task) for task in found]
 
 
 def holders(kind: str) -> list[str]:

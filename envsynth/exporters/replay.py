@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envsynth.errors import ExportError, SandboxError, boundary
-from envsynth.exporters._folder import MANIFEST, read_manifest
+from envsynth.exporters._folder import read_manifest
+from envsynth.exporters._manifest import verified_pack
 from envsynth.exporters._target_env import interpreter_of
 
 
@@ -37,6 +39,8 @@ class ReplayReport(NamedTuple):
     """0: all the same; 1: one differs; 3: the environment failed."""
     trouble: str
     """Why nothing, or not everything, was played; empty when all was."""
+    digest: str = ""
+    """Of the pack that was played."""
 
 
 def replay(
@@ -62,15 +66,14 @@ def replay(
         ExportError: the folder is no pack of this format, or its files are not those of its manifest.
         SandboxError: the player cannot be started, or the target's environment cannot be made.
     """
-    package = verified_package(pack)
+    found = verified_pack(pack)
     python = Path(sys.executable) if not target else _target_python(pack, target)
-    command = [str(python), "-m", f"{package}.replay", "--json"] + ["--through"] * bool(target)
+    command = [str(python), "-m", f"{_playable(pack, found.package)}.replay", "--json"] + ["--through"] * bool(target)
     command += [f"--sandbox={sandbox}"] * bool(sandbox) + ["--", task] * bool(task)
-    # The pack's folder leads the import path whatever this process's own settings say, and stays as it is.
-    variables = {**os.environ, "PYTHONPATH": str(pack.absolute()), "PYTHONDONTWRITEBYTECODE": "1"}
     lines, trouble, last = [], "", ""
     with (
         boundary(SandboxError, "the pack's player cannot be started", where=str(pack)),
+        _variables(pack) as variables,
         subprocess.Popen(
             command, cwd=pack, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, encoding="utf-8", errors="replace", env=variables,
@@ -87,7 +90,20 @@ def replay(
     told = bool(trouble) or {1: "differs", 3: "error"}.get(code) in {line.verdict for line in lines}
     if code not in (0, 1, 2, 3) or (code and not told):
         code, trouble = 3, f"the player broke off: {last[:300]}"
-    return ReplayReport(tuple(lines), code, trouble)
+    return ReplayReport(tuple(lines), code, trouble, found.digest)
+
+
+@contextmanager
+def _variables(pack: Path) -> Iterator[Mapping[str, str]]:
+    """The player's environment: the pack's folder leads the import path and stays as it is."""
+    variables = {**os.environ, "PYTHONPATH": str(pack.absolute()), "PYTHONDONTWRITEBYTECODE": "1"}
+    if next(pack.rglob("__pycache__"), None) is None:
+        yield variables
+        return
+    # The manifest knows nothing of compiled files: those that lie in the pack are not believed.
+    variables.pop("PYTHONDONTWRITEBYTECODE")
+    with tempfile.TemporaryDirectory() as folder:
+        yield {**variables, "PYTHONPYCACHEPREFIX": folder}
 
 
 def _target_python(pack: Path, target: str) -> Path:
@@ -117,20 +133,15 @@ def verified_package(pack: Path) -> str:
     """Name of a pack's package, once every file was found as the manifest has it.
 
     Raises:
-        ExportError: the folder is no pack, or a file is not as the manifest has it.
+        ExportError: the folder is no pack that brings what plays it, or it is not as the manifest has it.
     """
-    manifest = read_manifest(pack)
-    package, files = manifest.get("package"), manifest.get("files")
-    if not isinstance(package, str) or not package.isidentifier() or not isinstance(files, dict):
+    return _playable(pack, verified_pack(pack).package)
+
+
+def _playable(pack: Path, package: str) -> str:
+    if not package:
         raise ExportError(
-            "this is no pack", where=str(pack), cause=f"no {MANIFEST} with a package and its files",
-            next_step="name the folder that `envsynth export` wrote",
+            "this is no pack that can be played", where=str(pack), cause="it brings tables, and no player",
+            next_step="export the tasks for a trainer, such as --format gymnasium",
         )  # fmt: skip
-    for path, digest in files.items():
-        place = pack / path
-        if not place.is_file() or hashlib.sha256(place.read_bytes()).hexdigest() != digest:
-            raise ExportError(
-                "the pack is damaged", where=str(pack), cause=f"{path} is not as the manifest has it",
-                next_step="export the pack again",
-            )  # fmt: skip
     return package

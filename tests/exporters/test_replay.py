@@ -9,6 +9,7 @@ import tiny_task as tiny
 
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
+from envsynth.exporters._folder import manifest_bytes
 from envsynth.exporters.gymnasium import Gymnasium
 from envsynth.exporters.replay import replay
 
@@ -27,7 +28,7 @@ def forge(pack: Path, old: str, new: str) -> None:
     panel.write_text(panel.read_text().replace(old, new))
     document = json.loads(manifest.read_text())
     document["files"]["panel.jsonl"] = hashlib.sha256(panel.read_bytes()).hexdigest()
-    manifest.write_text(json.dumps(document))
+    manifest.write_bytes(manifest_bytes(document))
 
 
 @pytest.fixture
