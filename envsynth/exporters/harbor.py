@@ -75,8 +75,10 @@ _TARGET = Target(
 def _files(project: Project, *, org: str, base: str) -> dict[str, bytes]:
     """The task directories, and the dataset that names them by digest."""
     runtime = runtime_archive()
-    place = f"{project.package}/dockerfiles.py"
-    files = {place: rendered("shared/dockerfiles.py", target=Harbor.name)}
+    files = {
+        f"{project.package}/dockerfiles.py": rendered("shared/dockerfiles.py", target=Harbor.name),
+        f"{project.package}/commands.py": rendered("shared/commands.py", workdir="/workspace"),
+    }
     lines = []
     for task in project.tasks:
         directory = _directory(project, task, f"{org}/{task.id}", base, runtime)
