@@ -41,7 +41,6 @@ def write_report(catalog: Path, out: Path, *, where: str = "", tasks: int = 200)
 
     Raises:
         ConfigError: there is no such catalog, the condition is no SQL, or what the page is drawn with is not installed.
-        SandboxError: a world of the catalog cannot be made.
         ExportError: the file cannot be written.
     """
     require_drawing()

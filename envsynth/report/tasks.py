@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from envsynth.catalog import Catalog
+from envsynth.errors import SandboxError, boundary
 from envsynth.models import Attempt, Check, Task, TraceStep, Trajectory, Utility, World, WorldRef
 from envsynth.report.steps import Call, Played, Steps
 from envsynth.rollout.playable import Measured, playing
@@ -36,15 +38,12 @@ class TaskPage(NamedTuple):
 
 
 def pages(catalog: Catalog, first: Sequence[str], most: int) -> Iterator[TaskPage]:
-    """The pages of as many tasks, each trajectory of a world played again.
+    """The pages of as many tasks, each trajectory of a world played again; one whose world is damaged says so.
 
     Args:
         catalog: where the tasks are.
         first: ids of tasks that come before all others.
         most: how many.
-
-    Raises:
-        SandboxError: a world cannot be made of its document.
     """
     ids = [row[0] for row in catalog.figures("pages", first=list(first), most=most).rows]
     for start in range(0, len(ids), 50):
@@ -58,20 +57,30 @@ def _page(catalog: Catalog, task: Task) -> TaskPage:
     attempts = list(catalog.attempts_of(keys[:ATTEMPTS]))
     environment = task.candidate.environment
     world: tuple[str, Document] | None = None
+    details: Document
     if isinstance(environment, WorldRef):
-        document = json.loads(catalog.blobs.get(environment.world))
-        world = (environment.world[:16], _world(World.model_validate(document)))
-        episode = WorldEpisode(WorldTask(playing(task.candidate, Measured()), WorldModel(document), task_id=task.id))
         try:
-            trajectories = _trajectories(task, attempts, Steps(episode))
-        finally:
-            episode.close()
-        details: Document = {"world": world[0]}
+            world, episode = _opened(catalog, task, environment)
+        except SandboxError as exc:
+            trajectories, details = _trajectories(task, attempts, Steps(None)), {"trouble": str(exc)}
+        else:
+            with closing(episode):
+                trajectories = _trajectories(task, attempts, Steps(episode))
+            details = {"world": world[0]}
     else:
         trajectories = _trajectories(task, attempts, Steps(None))
         details = _workspace(catalog, task)
     trajectories["attempts_left"] = len(keys) - len(attempts)
     return TaskPage(_line(task, len(keys)), {**_told(task), **details, **_verifier(task), **trajectories}, world)
+
+
+def _opened(catalog: Catalog, task: Task, environment: WorldRef) -> tuple[tuple[str, Document], WorldEpisode]:
+    """A task's world by name and document, and an episode in it."""
+    with boundary(SandboxError, "the task's world cannot be made", where=task.id, next_step="build the task again"):
+        document = json.loads(catalog.blobs.get(environment.world))
+        told = (environment.world[:16], _world(World.model_validate(document)))
+        made = WorldModel(document)
+    return told, WorldEpisode(WorldTask(playing(task.candidate, Measured()), made, task_id=task.id))
 
 
 def _line(task: Task, attempts: int) -> Document:

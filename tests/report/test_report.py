@@ -6,10 +6,13 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 from itertools import pairwise
 
+import duckdb
 import pytest
 
+from envsynth.catalog import Catalog
 from envsynth.errors import ConfigError, ExportError
 from envsynth.report import write_report
 
@@ -152,3 +155,16 @@ def test_trouble_is_told(made, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match="cannot be written"):
         write_report(made.catalog, tmp_path / "file", tasks=0)
+
+
+def test_a_damaged_world_is_said_and_takes_no_other_page_along(made, tmp_path):
+    path = tmp_path / "damaged.duckdb"
+    shutil.copyfile(made.catalog, path)
+    with Catalog.open(path, read_only=True) as catalog:
+        (wheel,) = catalog.tasks_by_id([made.wheel])
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("DELETE FROM blob WHERE digest = ?", [wheel.candidate.environment.world])
+    found = type(made.page)(write_report(path, tmp_path / "out").path.read_text("utf-8"))
+    assert "world cannot be made" in found.task(made.wheel)["trouble"]
+    assert made.wheel in found.task(made.wheel)["trouble"]
+    assert found.task(made.shop)["panel"] == made.page.task(made.shop)["panel"]

@@ -222,9 +222,10 @@
       pairs(["tier", task.tier], ["source", `${task.source} at ${task.revision}`], ["made by", `${task.generator}, ${task.strategy}, ${task.ref}`],
         ["text by", task.author], ["budget", `${task.budget.turns} calls${task.budget.cost === null ? "" : `, cost ${task.budget.cost}`}`],
         ["grader", strength], ["verdicts", task.verdicts.map((one) => `${one[0]} ${one[1]}: ${one[2]}`).join(", ")]),
+      task.trouble ? make("p", { class: "bad" }, task.trouble) : null,
       make("h3", {}, "Instruction"), make("div", { class: "instruction" }, task.instruction),
       ...(task.hint ? [make("h4", {}, "Hint ", hidden()), make("div", { class: "instruction" }, task.hint)] : []),
-      ...(world ? worldParts(world) : workspaceParts(task)), ...verifierParts(task), ...trajectoryParts(task, make("div", {})),
+      ...(world ? worldParts(world) : task.trouble ? [] : workspaceParts(task)), ...verifierParts(task), ...trajectoryParts(task, make("div", {})),
     ].filter((one) => one !== null));
   }
 
