@@ -19,7 +19,10 @@ from envsynth.errors import ConfigError, ExportError
 from envsynth.exporters._package import holders
 from envsynth.exporters.replay import replay
 
-TARGETS = ("agentlightning", "gymnasium", "inspect", "mcp", "openenv", "reasoning-gym", "skyrl-gym", "trl", "verifiers")
+TARGETS = (
+    "agentlightning", "gymnasium", "inspect", "mcp", "openenv", "reasoning-gym", "skyrl-gym", "trl", "verifiers",
+    "verl",
+)  # fmt: skip
 WORLDS_ONLY = ("reasoning-gym", "verifiers")
 
 
