@@ -39,7 +39,7 @@ def export_attempts(catalog: Path, out: Path, where: str, options: Mapping[str, 
     typer.echo(f"{pack.attempts} attempts, {pack.accepted} accepted{told}{left}, in {pack.folder}")
 
 
-def require_fitting(format: str, *, pairs: bool, split: bool) -> None:
+def require_fitting(format: str, *, pairs: bool, split: bool, reward: bool = False) -> None:
     """Check options that only some formats have.
 
     Raises:
@@ -47,6 +47,10 @@ def require_fitting(format: str, *, pairs: bool, split: bool) -> None:
     """
     if pairs and format != "chat":
         raise ConfigError(f"the format {format} has no pairs", where="--pairs", next_step="--format chat --pairs")
+    if reward and format == "chat":
+        raise ConfigError(
+            "attempts have the reward that they were given", where="--reward", next_step="leave it out, or export tasks"
+        )
     if split and format == "chat":
         raise ConfigError(
             "attempts are not split", where="--split",

@@ -32,12 +32,20 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="An option of the exporter; repeatable.")
     ] = None,
+    reward: Annotated[
+        Path | None,
+        typer.Option("--reward", metavar="FILE", help="Another reward for every task: gate, overdrawn, [group]; TOML."),
+    ] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="With --format chat: preference pairs too.")] = False,
 ) -> None:
     """Write tasks of the catalog as a pack, or as one for each split. Needs no cache: the catalog has every content.
 
     --format chat writes attempts of rollouts instead, as conversations with a loss mask and rewards: --where is then
     over the table attempt, such as "success AND NOT hinted"; --pairs adds preference pairs.
+
+    --reward is a file such as `overdrawn = -1` with a table `[group]`: `weights = {reward = 1.0, process = 0.2}`,
+    `tokens = 20000`, `length = 0.2`, `ranked_by = "process"`. Each pack says its reward in words and as data, and has
+    what computes it.
 
     Splits must share no task, near-duplicate, world, company, mechanism, skin or repository; what they share is named,
     and nothing is written.
@@ -47,6 +55,7 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     from envsynth.cli._chat import export_attempts, require_fitting
     from envsynth.cli._options import catalog_path
     from envsynth.cli._result import as_called, quoted
+    from envsynth.cli._reward import read_reward, rewarded
     from envsynth.config import load_config
     from envsynth.errors import ConfigError
     from envsynth.exporters._manifest import record_selection
@@ -58,7 +67,8 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     if splits and where:
         raise ConfigError("both --split and --where are given", where="command line", next_step="leave one out")
     path = catalog_path(catalog)
-    require_fitting(format, pairs=pairs, split=bool(splits))
+    require_fitting(format, pairs=pairs, split=bool(splits), reward=reward is not None)
+    spec = None if reward is None else read_reward(reward)
     if format == "chat":
         export_attempts(path, out or load_config(catalog=path).out / "attempts-chat", where, options, pairs=pairs)
         return
@@ -69,7 +79,9 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
         chosen = _chosen(opened, path, where, splits, allow_shared)
         for name, ids in chosen.items():
             given = {"name": f"{folder.name}-{name}".lower(), **options} if name else options
-            pack = exporter.export(opened.tasks_by_id(ids), opened.blobs, folder / name if name else folder, given)
+            tasks = list(opened.tasks_by_id(ids))
+            tasks = tasks if spec is None else list(rewarded(tasks, spec))
+            pack = exporter.export(tasks, opened.blobs, folder / name if name else folder, given)
             digest = record_selection(pack, _selection(name, where, splits, allow_shared))
             typer.echo(f"{len(ids)} tasks in {pack}" + (f", {digest}" if digest else ""))
             if plays(pack):
