@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
 from threading import RLock
+from typing import Concatenate, ParamSpec, TypeVar
 
+from ..errors import SandboxError
 from .contract import JSON, Episode
 from .observe import cut, render
 from .pack import Pack
@@ -15,12 +18,38 @@ from .rewards import reward_vector
 MAX_TEXT = 100_000
 """Characters of a result that an agent is shown."""
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _in_play(method: Callable[Concatenate[Player, Episode, _P], _R]) -> Callable[Concatenate[Player, _P], _R]:
+    """One call at a time on the episode; whatever it raises is a failed environment."""
+
+    @wraps(method)
+    def alone(self: Player, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with self._lock:
+            if self._failed:
+                raise SandboxError(
+                    "the environment has failed", where=self._task, cause="an earlier call found it so",
+                    next_step="throw the episode away and begin another",
+                )  # fmt: skip
+            if self._episode is None:
+                raise RuntimeError("no task was begun")
+            try:
+                return method(self, self._episode, *args, **kwargs)
+            except BaseException:
+                self._failed = True
+                raise
+
+    return alone
+
 
 class Player:
     """Plays tasks of a pack, one after the other. Parallel calls of one turn take turns.
 
     What is shown of a call is text; mistakes are told as text that begins with `error:`. A result says nothing of the
-    reward before the episode is over.
+    reward before the episode is over. Once the environment failed there is no grade until another task is begun: many
+    trainers tell a tool's exception to the model and go on.
     """
 
     def __init__(self, pack: Pack, *, sandbox: str = "", cache_dir: Path | None = None) -> None:
@@ -37,6 +66,7 @@ class Player:
         self._lock = RLock()
         self._task = ""
         self._episode: Episode | None = None
+        self._failed = False
         self.done = False
         """Whether the episode is over."""
 
@@ -53,27 +83,28 @@ class Player:
             SandboxError: the environment failed.
         """
         with self._lock:
-            if self._episode is None or task != self._task:
+            if self._episode is None or self._failed or task != self._task:
                 self.close()
+                self._failed = False
                 self._episode = self._pack.open(task, sandbox=self._sandbox, cache_dir=self._cache_dir)
                 self._task = task
             self.done = False
-            return self._episode.reset()
+            return self._reset()
 
     def tools(self) -> list[JSON]:
         """Name, description and JSON Schema parameters of the task's tools."""
         return self._pack.tools(self._task)
 
-    def call(self, tool: str, arguments: JSON) -> str:
+    @_in_play
+    def call(self, episode: Episode, tool: str, arguments: JSON) -> str:
         """One tool call: what the agent is shown of it.
 
         Raises:
             SandboxError: the environment failed; the episode says nothing about the agent.
         """
-        with self._lock:
-            result = self._open().call(tool, arguments)
-            self.done = result.done
-            return cut(render(result), limit=MAX_TEXT)
+        result = episode.call(tool, arguments)
+        self.done = result.done
+        return cut(render(result), limit=MAX_TEXT)
 
     def call_text(self, tool: str, arguments: str) -> str:
         """As `call`, with arguments as the JSON text that a model wrote; no JSON object at all ends the episode."""
@@ -95,27 +126,31 @@ class Player:
             self.call(call["tool"], call["arguments"])
         return self.rewards()
 
-    def malformed(self, text: str) -> str:
+    @_in_play
+    def malformed(self, episode: Episode, text: str) -> str:
         """An action that is no tool call: the episode is over, and its gate is 0."""
-        with self._lock:
-            result = self._open().malformed(text)
-            self.done = result.done
-            return cut(render(result), limit=MAX_TEXT)
+        result = episode.malformed(text)
+        self.done = result.done
+        return cut(render(result), limit=MAX_TEXT)
 
-    def stop(self) -> None:
+    @_in_play
+    def stop(self, episode: Episode) -> None:
         """The agent has nothing more to do; what was reached is graded."""
-        with self._lock:
-            self._open().stop()
-            self.done = True
+        episode.stop()
+        self.done = True
 
-    def rewards(self) -> dict[str, float]:
+    @_in_play
+    def rewards(self, episode: Episode) -> dict[str, float]:
         """Every component of the present grade: `rewards.reward_vector`.
 
         Raises:
             SandboxError: the environment failed; there is no grade.
         """
-        with self._lock:
-            return reward_vector(self._open().grade())
+        return reward_vector(episode.grade())
+
+    @_in_play
+    def _reset(self, episode: Episode) -> str:
+        return episode.reset()
 
     def close(self) -> None:
         """Free the episode; safe to call twice."""
@@ -123,11 +158,6 @@ class Player:
             episode, self._episode = self._episode, None
             if episode is not None:
                 episode.close()
-
-    def _open(self) -> Episode:
-        if self._episode is None:
-            raise RuntimeError("no task was begun")
-        return self._episode
 
 
 def _no_number(name: str) -> JSON:
