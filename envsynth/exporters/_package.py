@@ -178,6 +178,8 @@ def _example_words(task: Task, shown: _contents.Shown) -> dict[str, str]:
         "example": task.id,
         "tools": ", ".join(f"`{tool['name']}`" for tool in tools),
         "call": str(call),
+        "call_tool": str(call["tool"]),
+        "call_arguments": str(call["arguments"]),
         "turn": repr(turn_text([Call(call["tool"], call["arguments"])])),
         "loop": "while not (terminated or truncated):    # an agent's turns" if last is None else "if not terminated:",
         "next_call": end or str(call),
