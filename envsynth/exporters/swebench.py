@@ -4,88 +4,28 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping
-from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import yaml
 
 from envsynth.errors import ExportError, boundary
 from envsynth.exporters._contents import archive, contents
-from envsynth.exporters._gitdiff import AUTHOR, MESSAGE, TIME, commit_id, git_diff, git_files
+from envsynth.exporters._gitdiff import AUTHOR, MESSAGE, TIME
 from envsynth.exporters._image import image_words, require_gradable, runtime_archive, variables, zipped
 from envsynth.exporters._package import PackageExporter, Project, Target
+from envsynth.exporters._swe import image_name, measured, repository_of, test_names, trees_of
 from envsynth.exporters._vendor import rendered
-from envsynth.models import Task, canonical_json, role_of
+from envsynth.models import Task, canonical_json
 from envsynth.protocols import BlobStore
 from envsynth.runtime.container import CONTENTS, TASK
-from envsynth.runtime.testlog import spelled
 
-__all__ = ["Patches", "Swebench", "patches_of", "repository_of", "test_names"]
+__all__ = ["Swebench"]
 
 SPLIT = "test"
 LOG_PARSER = "parse_log_pytest_v2"
 _WORKDIR = "/testbed"
 _GRADED_BY = ("instruction", "environment", "verifier", "budget", "reference")
 """Parts of a candidate that grading reads."""
-_GUARDED = ("test", "config")
-
-
-class Patches(NamedTuple):
-    """A task as SWE-bench has it: a commit, and what is laid over it."""
-
-    base_commit: str
-    """Id of the one commit of the repository that the image holds."""
-    gold: str
-    test: str
-    """From the start tree's tests and configuration to those that grade."""
-
-
-def patches_of(task: Task, blobs: BlobStore) -> Patches:
-    """The commit and the patches of a workspace's task.
-
-    Raises:
-        ExportError: a content is missing.
-    """
-    workspace, reference = task.candidate.workspace, task.candidate.solution
-    with boundary(ExportError, "a content of the task is missing", where=task.id):
-        start = git_files(blobs.get_tree(workspace.tree), blobs)
-        hidden = git_files(blobs.get_tree(workspace.hidden), blobs)
-        changes = git_files(blobs.get_tree(reference.changes), blobs)
-    solved = {path: file for path, file in start.items() if path not in reference.removed} | changes
-    free = frozenset(workspace.allowed)
-    graded = {path: file for path, file in start.items() if path in free or not _is_guarded(task, path)}
-    graded |= {path: file for path, file in hidden.items() if path not in free}
-    return Patches(commit_id(start), git_diff(start, solved), git_diff(start, graded))
-
-
-def _is_guarded(task: Task, path: str) -> bool:
-    return role_of(path, task.candidate.workspace.roles).value in _GUARDED
-
-
-def test_names(task: Task) -> dict[str, list[str]]:
-    """FAIL_TO_PASS and PASS_TO_PASS as SWE-bench's parser spells the tests; where two fall together, as the first.
-
-    Raises:
-        ExportError: no test decides.
-    """
-    lists = task.tests
-    if lists is None or not lists.fail_to_pass:
-        raise ExportError("no test of the task has to pass", where=task.id, next_step="leave the task out with --where")
-    first = sorted({spelled(key) for key in lists.fail_to_pass})
-    rest = sorted({spelled(key) for key in lists.pass_to_pass} - set(first))
-    return {"FAIL_TO_PASS": first, "PASS_TO_PASS": rest}
-
-
-def repository_of(task: Task) -> str:
-    """`owner/name` of the source; one on the builder's machine has no owner."""
-    lead = task.candidate.provenance.lead
-    place = urlsplit(lead.source)
-    parts = [re.sub(r"[^\w.-]", "-", part) for part in place.path.removesuffix(".git").split("/") if part]
-    if place.scheme in ("http", "https", "ssh", "git") and len(parts) >= 2:
-        return "/".join(parts[-2:])
-    return f"local/{lead.name}"
 
 
 def _files(project: Project) -> dict[str, bytes]:
@@ -110,20 +50,20 @@ def _files(project: Project) -> dict[str, bytes]:
 
 def _directory(project: Project, task: Task, runtime: bytes) -> dict[str, bytes]:
     """A directory of the task repository, by relative path."""
-    needed, patches = contents([task], project.blobs), patches_of(task, project.blobs)
+    needed, trees = contents([task], project.blobs), trees_of(task, project.blobs)
     recipe = task.candidate.workspace.recipe
     words = image_words(task, "") | {
         "variables": "\n".join(variables(task, _WORKDIR)), "environment": recipe.digest(),
-        "base_commit": patches.base_commit, "author_name": AUTHOR.partition(" <")[0], "time": TIME,
+        "base_commit": trees.base_commit, "author_name": AUTHOR.partition(" <")[0], "time": TIME,
         "author_address": AUTHOR.partition("<")[2].rstrip(">"), "message": MESSAGE,
         "hidden": _base64(_hidden_archive(task, needed.hidden, project.blobs)),
     }  # fmt: skip
     return {
-        "task.yaml": _yaml(_configuration(project, task, patches)),
+        "task.yaml": _yaml(_configuration(project, task, trees.base_commit)),
         "tests.json": (json.dumps(test_names(task), indent=2, ensure_ascii=False) + "\n").encode(),
         "problem_statement.md": (task.candidate.instruction.strip() + "\n").encode("utf-8", "replace"),
-        "gold.patch": patches.gold.encode(),
-        "test.patch": patches.test.encode(),
+        "gold.patch": trees.gold.encode(),
+        "test.patch": trees.tests.encode(),
         "eval.sh": rendered("swebench/eval.sh", **words),
         "Dockerfile": rendered("swebench/Dockerfile", **words),
         ".dockerignore": rendered("swebench/dockerignore"),
@@ -144,30 +84,15 @@ def _hidden_archive(task: Task, digests: frozenset[str], blobs: BlobStore) -> by
     return zipped({**files, TASK: _json(graded)})
 
 
-def _configuration(project: Project, task: Task, patches: Patches) -> dict[str, object]:
+def _configuration(project: Project, task: Task, base_commit: str) -> dict[str, object]:
     """What `task.yaml` says."""
     provenance = task.candidate.provenance
     return {
         "instance_id": task.id, "repo": repository_of(task), "version": task.candidate.workspace.recipe.digest()[:12],
-        "base_commit": patches.base_commit, "environment_setup_commit": patches.base_commit,
+        "base_commit": base_commit, "environment_setup_commit": base_commit,
         "created_at": provenance.authored_at or "", "split": SPLIT, "datasets": [project.name],
         "image": image_name(task.id), "log_parser": LOG_PARSER, "eval_type": "pass_and_fail",
         "metadata": canonical_json(measured(task)),
-    }  # fmt: skip
-
-
-def image_name(instance_id: str) -> str:
-    """The image's name as SWE-bench derives it."""
-    return f"swebench/sweb.eval.x86_64.{instance_id}:latest".lower().replace("__", "_1776_")
-
-
-def measured(task: Task) -> dict[str, object]:
-    """Where a task is from, and how strong its grader was measured to be."""
-    provenance = task.candidate.provenance
-    return {
-        "task_sha256": task.digest(), "tier": task.tier.value, "strategy": provenance.lead.strategy,
-        "source": provenance.lead.source, "source_commit": provenance.base_commit or "",
-        "interpreter": task.candidate.workspace.recipe.interpreter, "strength": task.strength.document(),
     }  # fmt: skip
 
 
