@@ -9,6 +9,7 @@ from itertools import combinations
 
 from envsynth.catalog import Catalog
 from envsynth.errors import ConfigError, ExportError
+from envsynth.kinship import Kin, kin_of, shared
 
 __all__ = ["TRAITS", "parsed_splits", "split_ids"]
 
@@ -62,8 +63,9 @@ def split_ids(catalog: Catalog, splits: Mapping[str, str], allowed: Collection[s
                 next_step="envsynth catalog ls",
             )  # fmt: skip
     leaks: dict[str, list[str]] = defaultdict(list)
+    kin = _kin(catalog, chosen) if len(chosen) > 1 else {}
     for one, two in combinations(chosen, 2):
-        for found in catalog.shared(chosen[one], chosen[two]):
+        for found in dict.fromkeys([*catalog.shared(chosen[one], chosen[two]), *shared(kin[one], kin[two])]):
             if found.trait not in allowed:
                 leaks[found.trait].append(
                     f"{one} and {two} share the {found.trait} {found.value} ({found.task}, {found.other})"
@@ -71,6 +73,10 @@ def split_ids(catalog: Catalog, splits: Mapping[str, str], allowed: Collection[s
     if leaks:
         raise _leak(leaks)
     return chosen
+
+
+def _kin(catalog: Catalog, chosen: Mapping[str, Sequence[str]]) -> dict[str, Kin]:
+    return {name: kin_of(catalog.tasks_by_id(ids), catalog.blobs) for name, ids in chosen.items()}
 
 
 def _leak(leaks: Mapping[str, Sequence[str]]) -> ExportError:

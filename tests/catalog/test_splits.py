@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic import JsonValue
 from envsynth.catalog import Catalog
 from envsynth.cli.main import app
 from envsynth.errors import ConfigError, ExportError
-from envsynth.models import Outcome, WorldRef
+from envsynth.models import Outcome, Reference, WorldRef, canonical_json
 from envsynth.splits import TRAITS, parsed_splits, split_ids
 
 
@@ -28,13 +29,37 @@ def moved(outcome: Outcome, generator: str, world: str, group: str = "", **metad
     return outcome.model_copy(update={"lead": lead, "candidate": candidate, "task": task})
 
 
+def world(letter: str) -> bytes:
+    """A world whose names and numbers are its own."""
+    table = {"name": f"table_{letter}", "columns": [{"name": f"column_{letter}"}]}
+    drawn = Random(letter)
+    rows = {f"table_{letter}": [[drawn.random()] for _ in range(20)]}
+    return canonical_json({"tables": [table], "tools": [{"name": f"tool_{letter}"}], "rows": rows}).encode()
+
+
+def elsewhere(maker: Any, outcome: Outcome, **changed: Any) -> Outcome:
+    """The same with commits and a reference of its own."""
+    candidate = outcome.candidate
+    assert candidate is not None
+    assert outcome.task is not None
+    commits = {"base_commit": f"{outcome.lead.index:b}" * 7, "reference_commit": f"{outcome.lead.index:o}" * 9}
+    reference = Reference(
+        changes=maker.tree({"src/own.py": outcome.lead.source.encode()}),
+        patch=maker.blobs.put(outcome.lead.key.encode()),
+    )
+    provenance = candidate.provenance.model_copy(update=commits)
+    candidate = candidate.model_copy(update={"provenance": provenance, "reference": reference, **changed})
+    task = outcome.task.model_copy(update={"candidate": candidate})
+    return outcome.model_copy(update={"candidate": candidate, "task": task})
+
+
 @pytest.fixture(scope="module")
 def path(maker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nine tasks: three of two repositories, three of two companies, three of two draws in two skins."""
     store = maker.blobs
-    worlds = {letter: store.put(letter.encode()) for letter in "abcdef"}
+    worlds = {letter: store.put(world(letter)) for letter in "abcdef"}
     outcomes = [
-        maker.outcome(1), maker.outcome(2), maker.outcome(3, source="https://host/owner/toolz@v1.2"),
+        maker.outcome(1), elsewhere(maker, maker.outcome(2)), elsewhere(maker, maker.outcome(3, source="https://host/owner/toolz@v1.2")),
         moved(maker.outcome(4), "business", "a", "kr1"), moved(maker.outcome(5), "business", "b", "kr1"),
         moved(maker.outcome(6), "business", "c", "us2"),
         moved(maker.outcome(7), "mechanism", "d", family="bandit", skin="port", mechanism="m1"),
@@ -96,7 +121,7 @@ def test_the_same_skin_of_another_draw_is_shared(maker: Any, tmp_path: Path) -> 
         moved(maker.outcome(1), "mechanism", "a", family="flow", skin="port", mechanism="m1"),
         moved(maker.outcome(2), "mechanism", "b", family="flow", skin="port", mechanism="m2"),
     ]
-    worlds = {letter: store.put(letter.encode()) for letter in "ab"}
+    worlds = {letter: store.put(world(letter)) for letter in "ab"}
     with Catalog.open(tmp_path / "c.duckdb") as catalog:
         catalog.record(catalog.begin_build({}), [_with_blob(one, worlds) for one in outcomes], store)
         with pytest.raises(ExportError, match="1 by skin"):
