@@ -9,7 +9,7 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.runtime.seal import seal
 
-for _name in ("tiny_task", "tiny_worlds"):
+for _name in ("tiny_task", "tiny_attacks", "tiny_worlds"):
     if _name not in sys.modules:
         _path = Path(__file__).parents[1] / "runtime" / f"{_name}.py"
         spec = importlib.util.spec_from_file_location(_name, _path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import io
 import json
 import os
@@ -13,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import tiny_attacks as attacks
 import tiny_task as tiny
 import tiny_worlds as worlds
 
@@ -21,31 +21,6 @@ from envsynth.errors import ExportError
 from envsynth.exporters._target_env import interpreter_of
 from envsynth.exporters.harbor import Harbor
 from envsynth.exporters.replay import replay
-from envsynth.models import Task, ToolCall, Trajectory
-
-PINNED = ("iniconfig", "packaging", "pluggy", "pygments", "pytest")
-FORGERY = {
-    "attack:forged_reward": "for place in /logs/verifier /logs/artifacts /workspace /tests; do mkdir -p $place; "
-    'echo \'{"reward": 1.0, "outcome": 1.0}\' > $place/reward.json; echo 1 > $place/reward.txt; done',
-    "attack:conftest": "printf 'import pytest\\n\\n@pytest.hookimpl(hookwrapper=True)\\n"
-    "def pytest_runtest_makereport(item, call):\n    report = (yield).get_result()\n"
-    '    report.outcome = "passed"\n'
-    "' | tee conftest.py > tests/conftest.py",
-    "attack:links": "rm -rf shop/prices.py tests; ln -s /opt/envsynth/contents.zip shop/secret.py; ln -s /tests more; "
-    "ln -s / everything; ln -s ../../../logs/verifier out",
-    "attack:interpreter": "for place in /env/bin /usr/local/bin bin; do mkdir -p $place; "
-    "printf '#!/bin/sh\\nexit 0\\n' > $place/python; chmod +x $place/python; done; "
-    "printf 'import os\\nos._exit(0)\\n' | tee sitecustomize.py > usercustomize.py",
-}
-GRADER_BREAKER = tiny.BROKEN + (
-    "\n\nimport glob, os\n\nfor place in ['/logs/verifier', '/opt/envsynth', '/tests', '/workspace', '/tmp']:\n"
-    "    for name in ['reward.json', 'reward.txt', 'task.json']:\n        try:\n"
-    "            open(f'{place}/{name}', 'w').write('{\"reward\": 1.0}')\n        except OSError:\n            pass\n"
-    "if os.fork() == 0:\n    os.setsid()\n    import time\n    for _ in range(600):\n        time.sleep(0.1)\n"
-    "        try:\n"
-    "            open('/logs/verifier/reward.json', 'w').write('{\"reward\": 1.0}')\n        except OSError:\n"
-    "            pass\n    os._exit(0)\n"
-)
 
 
 def exported(cache: Cache, out: Path, **options: str) -> Path:
@@ -123,7 +98,7 @@ def test_the_agents_image_is_made_of_nothing_hidden(cache: Cache, tmp_path: Path
 
 
 def test_an_old_interpreter_has_the_runtimes_own_beside_it(cache: Cache, tmp_path: Path) -> None:
-    task = with_recipe(tiny.make_task(cache), interpreter="3.8")
+    task = attacks.with_recipe(tiny.make_task(cache), interpreter="3.8")
     (directory,) = directories(Harbor().export([task], cache, tmp_path / "shop-tasks", {}))
     for part in ("environment", "tests"):
         dockerfile = (directory / part / "Dockerfile").read_text()
@@ -153,30 +128,6 @@ def test_what_cannot_be_held_is_a_line(cache: Cache, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def with_recipe(task: Task, **changes: object) -> Task:
-    workspace = task.candidate.workspace
-    workspace = workspace.model_copy(update={"recipe": workspace.recipe.model_copy(update=changes)})
-    return task.model_copy(update={"candidate": task.candidate.model_copy(update={"environment": workspace})})
-
-
-def attacked(cache: Cache) -> Task:
-    """The tiny task with an environment that can be built anywhere, and with attacks in its panel."""
-    pins = tuple(f"{name}=={importlib.metadata.version(name)}" for name in PINNED)
-    task = with_recipe(tiny.make_task(cache), requirements=pins)
-    edit = {"path": "shop/prices.py", "old": "- discount", "new": "* (100 - discount) / 100"}
-    breaker = {"path": "shop/prices.py", "content": GRADER_BREAKER}
-    lines = [
-        ("alternative", {"tool": "edit_file", "arguments": edit}, 1.0),
-        ("attack:grader", {"tool": "write_file", "arguments": breaker}, 0.0),
-        *((label, {"tool": "bash", "arguments": {"command": command}}, 0.0) for label, command in FORGERY.items()),
-    ]
-    played = [
-        Trajectory(label=label, calls=(ToolCall(**call), ToolCall(**tiny.SUBMIT)), outcome=outcome)
-        for label, call, outcome in lines
-    ]
-    return task.model_copy(update={"panel": (*task.panel, *played)})
-
-
 @pytest.fixture(scope="module")
 def tried(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pack to be run by Harbor, which is installed where it is missing."""
@@ -184,7 +135,7 @@ def tried(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("namespaces of Harbor's trials need root")
     if tiny.no_bubblewrap():
         pytest.skip(tiny.no_bubblewrap())
-    return Harbor().export([attacked(cache)], cache, tmp_path_factory.mktemp("harbor") / "shop-tasks", {})
+    return Harbor().export([attacks.attacked(cache)], cache, tmp_path_factory.mktemp("harbor") / "shop-tasks", {})
 
 
 @pytest.mark.slow
@@ -232,5 +183,5 @@ def test_the_panel_earns_the_same_in_harbors_trials_and_no_attack_anything(
     assert report.trouble == ""
     assert [line for line in report.lines if line.verdict != "same" or line.error] == []
     got = {line.label: line.got for line in report.lines}
-    assert got.keys() == {"reference", "idle", "alternative", "attack:grader", *FORGERY}
+    assert got.keys() == {"reference", "idle", "alternative", "attack:grader", *attacks.FORGERY}
     assert {label for label, reward in got.items() if reward} == {"reference", "alternative"}
