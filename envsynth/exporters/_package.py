@@ -68,6 +68,8 @@ class Target(NamedTuple):
     """Commands that the project installs: `module:function` inside the package, by name; empty: the project's own."""
     taken: frozenset[str] = frozenset()
     """Packages that one of this name would hide, besides envsynth's own and the standard library's."""
+    words: Callable[[Sequence[Task]], Mapping[str, str]] | None = None
+    """What its templates say of these tasks, besides what those of every target do."""
 
 
 class PackageExporter:
@@ -125,7 +127,7 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
         "scripts": "".join(f'{command or name} = "{package}.{place}"\n' for command, place in target.scripts.items()),
         "target": target.name, "name": name, "package": package, "version": version, "envsynth_version": __version__,
         "count": str(len(tasks)), "sources": source_table(tasks, texts), **_kind_words(tasks, package),
-        **_example_words(tasks[0], shown),
+        **_example_words(tasks[0], shown), **(target.words(tasks) if target.words is not None else {}),
     }  # fmt: skip
     words["grading_section"] = rendered("shared/grading.md", **words).decode().strip()
     inside = {

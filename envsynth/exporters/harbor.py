@@ -2,60 +2,65 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
 import re
 import shlex
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from envsynth.errors import ExportError, boundary
 from envsynth.exporters._contents import archive, contents
+from envsynth.exporters._harbor_words import (
+    Settings,
+    agent_seconds,
+    common_words,
+    content_digest,
+    docker_image,
+    json_bytes,
+    toml_text,
+)
+from envsynth.exporters._harbor_world import CLIENT, world_directory, world_words
 from envsynth.exporters._image import image_words, require_gradable, runtime_archive, variables
-from envsynth.exporters._package import Project, Target, export_package
+from envsynth.exporters._package import EVERY_KIND, Project, Target, export_package
 from envsynth.exporters._vendor import rendered
-from envsynth.models import FileMode, Task, canonical_json
+from envsynth.models import FileMode, Task, WorldRef
 from envsynth.protocols import BlobStore
 from envsynth.runtime.container import CONTENTS, TASK
 from envsynth.runtime.controls import MOST_RUNS
 
 __all__ = ["Harbor"]
 
-_BUILD_S = 1800
-"""Seconds for an image: pinned packages are installed, and in the grader's the tests run."""
-_AGENT_S = (900, 7200)
-"""Least and most seconds for an agent; between them the budget of calls decides."""
 _SPARE_MB = 1024
 """Memory beside that of the tests."""
-_ORG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 class Harbor:
     """Writes task directories for Harbor 0.26.
 
-    Options: `name` of the pack (the folder's name), `version` (0.1.0), `org` in the names of tasks (envsynth), and
-    `base`: the image that tasks are built on, with `{python}` for the interpreter's version.
+    Options: `name` of the pack (the folder's name), `version` (0.1.0), `org` in the names of tasks (envsynth), `base`:
+    the image that tasks are built on, with `{python}` for the interpreter's version, and `image`: the name of built
+    images for those who only pull, with `{part}` and `{task}` or `{digest}`.
     """
 
     name = "harbor"
-    kinds = ("workspace",)
+    kinds = EVERY_KIND
 
     def export(self, tasks: Sequence[Task], blobs: BlobStore, out: Path, options: Mapping[str, str]) -> Path:
         """Write a pack into `out`; the same tasks, name and version give the same bytes.
 
         Raises:
-            ExportError: no task, one that calls are needed to grade, a bad name, a missing content, or something else
-                is in the folder.
+            ExportError: no task, one of a workspace that calls are needed to grade, a bad name or option, a missing
+                content, or something else is in the folder.
         """
-        own = {name: value for name, value in options.items() if name in ("org", "base")}
-        org = own.get("org", "envsynth")
-        if not _ORG.fullmatch(org):
-            raise ExportError(f"{org!r} cannot be an organisation", where=self.name, next_step="give another org")
-        target = _TARGET._replace(files=partial(_files, org=org, base=own.get("base", "")))
+        own = {name: value for name, value in options.items() if name in Settings._fields}
+        settings = Settings(**own)
+        settings.require_usable()
+        target = _TARGET._replace(files=partial(_files, settings=settings), words=partial(_words, settings=settings))
         left = {name: value for name, value in options.items() if name not in own}
         return export_package(target, tasks, blobs, out, left)
 
@@ -72,47 +77,97 @@ _TARGET = Target(
 )  # fmt: skip
 
 
-def _files(project: Project, *, org: str, base: str) -> dict[str, bytes]:
-    """The task directories, and the dataset that names them by digest."""
-    runtime = runtime_archive()
+def _files(project: Project, *, settings: Settings) -> dict[str, bytes]:
+    """The task directories, the dataset that names them by digest, and what the package needs beside its templates."""
     files = {
         f"{project.package}/dockerfiles.py": rendered("shared/dockerfiles.py", target=Harbor.name),
         f"{project.package}/commands.py": rendered("shared/commands.py", workdir="/workspace"),
+        f"{project.package}/client.py": rendered(CLIENT, **world_words(settings.base)),
     }
-    lines = []
+    runtime, lines = runtime_archive(), []
     for task in project.tasks:
-        directory = _directory(project, task, f"{org}/{task.id}", base, runtime)
+        name = f"{settings.org}/{task.id}"
+        if isinstance(task.candidate.environment, WorldRef):
+            directory = world_directory(project, task, name, settings)
+        else:
+            directory = _directory(project, task, name, settings, runtime)
         files |= {f"tasks/{task.id}/{path}": content for path, content in directory.items()}
-        lines.append(f"[[tasks]]\nname = {_toml(f'{org}/{task.id}')}\ndigest = {_toml(_digest(directory))}\n")
+        digest = toml_text(f"sha256:{content_digest(directory)}")
+        lines.append(f"[[tasks]]\nname = {toml_text(name)}\ndigest = {digest}\n")
     files["dataset.toml"] = rendered(
-        "harbor/dataset.toml", dataset=_toml(f"{org}/{project.name}"), version=_toml(project.version),
-        description=_toml(f"{len(project.tasks)} verified tasks"), tasks="\n".join(lines).rstrip(),
+        "harbor/dataset.toml", dataset=toml_text(f"{settings.org}/{project.name}"), version=toml_text(project.version),
+        description=toml_text(f"{len(project.tasks)} verified tasks"), tasks="\n".join(lines).rstrip(),
     )  # fmt: skip
-    return files
+    return files | {"registry.json": _registry(project)} | _image_list(files)
 
 
-def _directory(project: Project, task: Task, full_name: str, base: str, runtime: bytes) -> dict[str, bytes]:
+def _words(tasks: Sequence[Task], *, settings: Settings) -> dict[str, str]:
+    """What the README says of these kinds of tasks, and of images."""
+    kinds = sorted({task.candidate.environment.kind for task in tasks})
+    about = (rendered(f"harbor/about_{kind}.md", **world_words(settings.base)) for kind in kinds)
+    images = "named" if settings.image else "unnamed"
+    return {
+        "kind_sections": b"\n".join(about).decode().strip(),
+        "images_section": rendered(f"harbor/images_{images}.md").decode().strip(),
+    }
+
+
+def _directory(project: Project, task: Task, full_name: str, settings: Settings, runtime: bytes) -> dict[str, bytes]:
     """A task directory of Harbor's, by relative path."""
     require_gradable(task, Harbor.name)
     needed = contents([task], project.blobs)
-    words = image_words(task, base) | _task_words(task, full_name, project.version)
+    words = image_words(task, settings.base) | _task_words(task, full_name, project.version)
     told = {"tree": task.candidate.workspace.tree, "recipe": task.candidate.workspace.recipe.document()}
     document = {"id": task.id, **task.document()}
     hidden = {key: document[key] for key in ("id", "candidate", "tests", "controls")}
+    agent = {
+        "Dockerfile": rendered("harbor/Dockerfile", **words),
+        "runtime.zip": runtime,
+        CONTENTS: archive(needed.visible, project.blobs),
+        TASK: json_bytes(told),
+    }
+    grader = {
+        "Dockerfile": rendered("harbor/tests_Dockerfile", **words),
+        "test.sh": rendered("harbor/test.sh", **words),
+        "runtime.zip": runtime,
+        CONTENTS: archive(needed.visible | needed.hidden, project.blobs),
+        TASK: json_bytes(hidden),
+    }
+    words |= {
+        "agent_image": docker_image(settings.image_of(task.id, "environment", agent)),
+        "grader_image": docker_image(settings.image_of(task.id, "tests", grader)),
+    }
     return {
         "task.toml": rendered("harbor/task.toml", **words),
         "instruction.md": rendered("harbor/instruction.md", instruction=task.candidate.instruction.strip()),
-        "environment/Dockerfile": rendered("harbor/Dockerfile", **words),
-        "environment/runtime.zip": runtime,
-        f"environment/{CONTENTS}": archive(needed.visible, project.blobs),
-        f"environment/{TASK}": _json(told),
-        "tests/Dockerfile": rendered("harbor/tests_Dockerfile", **words),
-        "tests/test.sh": rendered("harbor/test.sh", **words),
-        "tests/runtime.zip": runtime,
-        f"tests/{CONTENTS}": archive(needed.visible | needed.hidden, project.blobs),
-        f"tests/{TASK}": _json(hidden),
+        **{f"environment/{path}": content for path, content in agent.items()},
+        **{f"tests/{path}": content for path, content in grader.items()},
         **_solution(task, project.blobs),
     }
+
+
+def _registry(project: Project) -> bytes:
+    """The dataset as a registry on this disk, for those who know datasets by name only."""
+    tasks = [{"name": task.id, "path": f"tasks/{task.id}"} for task in project.tasks]
+    told = {"name": project.name, "version": project.version, "description": f"{len(tasks)} verified tasks"}
+    return (json.dumps([{**told, "tasks": tasks}], indent=1) + "\n").encode()
+
+
+def _image_list(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Each image's name and the folder it is built from, a line each; nothing where images have no names."""
+    lines = []
+    for path, content in sorted(files.items()):
+        folder, _, name = path.rpartition("/")
+        if name == "task.toml":
+            told = tomllib.loads(content.decode())
+            for part, table in (("environment", told["environment"]), ("tests", told["verifier"]["environment"])):
+                lines += [f"{table['docker_image']} {folder}/{part}"] if "docker_image" in table else []
+        elif name == "docker-compose.yaml":
+            found = re.search(rb'^    image: "(\S+)"$', content, re.MULTILINE)
+            lines += [f"{found[1].decode()} {folder}/world"] if found else []
+    # Images that are the same for many tasks are built once.
+    named = {line.partition(" ")[0]: line for line in reversed(lines)}
+    return {"images.txt": "".join(f"{line}\n" for line in sorted(named.values())).encode()} if named else {}
 
 
 def _solution(task: Task, blobs: BlobStore) -> dict[str, bytes]:
@@ -138,44 +193,15 @@ def _solution(task: Task, blobs: BlobStore) -> dict[str, bytes]:
 
 
 def _task_words(task: Task, full_name: str, version: str) -> dict[str, str]:
-    """What the configuration says of a task."""
+    """What the configuration says of a task in a workspace."""
     candidate, command = task.candidate, task.candidate.workspace.command
-    lead, budget = candidate.provenance.lead, candidate.budget
-    least, most = _AGENT_S
-    return {
-        "full_name": _toml(full_name), "version": _toml(version), "task_id": _toml(task.id),
-        "description": _toml(f"{lead.strategy} task of {lead.source}"),
-        "keywords": f"[{_toml('workspace')}, {_toml(candidate.workspace.recipe.language)}]",
-        "digest": _toml(task.digest()), "tier": _toml(task.tier.value), "source": _toml(lead.source),
-        "base_commit": _toml(candidate.provenance.base_commit or ""),
-        "interpreter": _toml(candidate.workspace.recipe.interpreter), "turns": str(budget.turns),
-        "strength": "\n".join(_strength(task)), "build_s": str(float(_BUILD_S)),
+    return common_words(task, full_name, version) | {
+        "keywords": f"[{toml_text('workspace')}, {toml_text(candidate.workspace.recipe.language)}]",
+        "base_commit": toml_text(candidate.provenance.base_commit or ""),
+        "interpreter": toml_text(candidate.workspace.recipe.interpreter),
         "memory_mb": str((command.memory_bytes >> 20) + _SPARE_MB),
-        "agent_s": str(float(min(most, max(least, math.ceil(budget.turns * budget.command_s))))),
+        "agent_s": agent_seconds(candidate.budget.turns, candidate.budget.command_s),
         # Every control run, the run that decides, and time to lay out.
         "verifier_s": str(float(math.ceil((MOST_RUNS + 1) * command.timeout_s) + 120)),
         "variables": "\n".join(variables(task, "/workspace")),
     }  # fmt: skip
-
-
-def _strength(task: Task) -> Iterable[str]:
-    """How strong the grader was measured to be; what was not measured is left out, for TOML has no null."""
-    for name, value in sorted(task.strength.document().items()):
-        if isinstance(value, int | float | bool):
-            yield f"{name} = {json.dumps(value)}"
-
-
-def _digest(directory: Mapping[str, bytes]) -> str:
-    """Harbor's own digest of a task directory: of its files' paths and digests, in order."""
-    lines = (f"{path}\0{hashlib.sha256(content).hexdigest()}\n" for path, content in sorted(directory.items()))
-    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _toml(text: str) -> str:
-    """A string of TOML; JSON's differ in the delete character and in halves of pairs."""
-    whole = text.encode("utf-8", "replace").decode()
-    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _json(document: object) -> bytes:
-    return (canonical_json(document) + "\n").encode("utf-8", "surrogatepass")

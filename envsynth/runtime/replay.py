@@ -17,7 +17,7 @@ Through = Callable[[str, Sequence[JSON]], Mapping[str, float] | None]
 """Plays a task's calls through a trainer's own runtime; gives every component of the reward that arrives there.
 
 None: the trainer cannot tell these calls from others, so there is nothing to compare. An attribute `unseen` names the
-beginnings of components that it cannot know.
+beginnings of components that it cannot know, or is a function that names them for a task's id.
 """
 
 
@@ -76,13 +76,18 @@ def _replay_task(
                 if there is None:
                     yield Replayed(task_id, line["label"], line["reward"], grade.reward, "not played through it")
                     continue
-                unseen = tuple(getattr(through, "unseen", ()))
+                unseen = _unseen(through, task_id)
                 here = {name: value for name, value in reward_vector(grade).items() if not name.startswith(unseen)}
                 yield _compared(task_id, line, here, there)
             except EnvsynthError as exc:
                 yield Replayed(task_id, line["label"], line["reward"], None, str(exc))
     finally:
         episode.close()
+
+
+def _unseen(through: Through, task_id: str) -> tuple[str, ...]:
+    unseen = getattr(through, "unseen", ())
+    return tuple(unseen(task_id) if callable(unseen) else unseen)
 
 
 def _compared(task_id: str, line: JSON, here: Mapping[str, float], there: Mapping[str, float]) -> Replayed:

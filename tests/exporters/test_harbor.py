@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import tiny_attacks as attacks
 import tiny_task as tiny
-import tiny_worlds as worlds
 
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
@@ -115,8 +114,9 @@ def test_the_base_image_can_be_another(cache: Cache, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_held_is_a_line(cache: Cache, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="harbor cannot hold world tasks"):
-        Harbor().export([worlds.make_world_task(cache, worlds.TASKS[0])], cache, tmp_path / "a", {})
+    for image in ("tasks:{task}", "tasks:{part}", "tasks:{part}-{tsk}"):
+        with pytest.raises(ExportError, match="does not name one image for each part of each task"):
+            exported(cache, tmp_path / "a", image=image)
     task = tiny.make_task(cache)
     checks = (*tiny.CHECKS, tiny.Check(id="looked", sql="SELECT count(*) > 0 FROM trace"))
     verifier = task.candidate.verifier.model_copy(update={"checks": checks})
