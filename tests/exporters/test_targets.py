@@ -20,8 +20,8 @@ from envsynth.exporters._package import holders
 from envsynth.exporters.replay import replay
 
 TARGETS = (
-    "agentlightning", "gymnasium", "inspect", "mcp", "openenv", "reasoning-gym", "skyrl-gym", "trl", "verifiers",
-    "verl",
+    "agentlightning", "gymnasium", "inspect", "mcp", "nemo-gym", "openenv", "reasoning-gym", "skyrl-gym", "trl",
+    "verifiers", "verl",
 )  # fmt: skip
 WORLDS_ONLY = ("reasoning-gym", "verifiers")
 
