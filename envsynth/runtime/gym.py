@@ -157,11 +157,11 @@ class ToolEnv(gymnasium.Env[Observation, Any]):
         if isinstance(call, str):
             result = self._episode.malformed(action if isinstance(action, str) else repr(action)[:MAX_OBSERVATION])
             result = result._replace(error=f"{result.error}: {call}")
-        elif call == STOP:
+        elif call is STOP:
             result = self._episode.stop()
         else:
             result = self._episode.call(call["tool"], call["arguments"])
-        self._turn += call != STOP
+        self._turn += call is not STOP
         self._done = result.done
         info = self._info(result)
         truncated = result.done and self._turn > self._max_turns

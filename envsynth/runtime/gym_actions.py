@@ -205,7 +205,9 @@ def parse_action(action: Any) -> JSON:
     if len(action) > MAX_ACTION:
         return f"it is longer than {MAX_ACTION} characters"
     try:
-        call = _DECODER.decode(action)
+        call, end = _DECODER.raw_decode(action) if action.startswith("{") else (None, 0)
+        if end != len(action):
+            call = _DECODER.decode(action)
     except (ValueError, RecursionError):
         return "it is not JSON"
     if not isinstance(call, dict) or not isinstance(call.get("tool"), str):
