@@ -14,7 +14,7 @@ from typing import Any
 
 from envsynth.exporters._gitdiff import GitFile, commit_id, git_diff
 from envsynth.exporters._swe import FAIL_TO_PASS, PASS_TO_PASS, Trees, image_name, test_names
-from envsynth.hunks import hunks
+from envsynth.hunks import changed_lines
 from envsynth.models import Task
 from envsynth.runtime.testkeys import locate
 
@@ -114,28 +114,35 @@ def _edited(diff: Mapping[str, Any]) -> int:
 
 
 def _entities(path: str, old: GitFile | None, new: GitFile | None) -> Iterator[dict[str, Any]]:
-    """The innermost functions and classes of a Python file that a change touches, as the new version has them."""
-    if not path.endswith(".py") or new is None:
+    """The innermost functions and classes of a Python file that a change touches.
+
+    Those of the new version come first, then those that only the old one has, or whose lines are only gone.
+    """
+    if not path.endswith(".py"):
         return
-    text = _content(new)
+    known = set()
+    before, after = _content(old), _content(new)
+    for text, other in ((after, before), (before, after)):
+        for node, kind in _touched(text, other):
+            if (node.name, kind) not in known:
+                known.add((node.name, kind))
+                yield {
+                    "ast_type_str": type(node).__name__, "end_lineno": node.end_lineno or node.lineno,
+                    "file_name": path, "name": node.name, "start_lineno": node.lineno, "type": kind,
+                }  # fmt: skip
+
+
+def _touched(text: str, other: str) -> list[tuple[_Node, str]]:
+    """Functions and classes of a text that hold a line which the other text has not."""
     try:
-        tree = ast.parse(text)
+        nodes = list(_nodes(ast.parse(text), inside_class=False))
     except (SyntaxError, ValueError, RecursionError):
-        return
-    nodes = list(_nodes(tree, inside_class=False))
-    touched: set[int] = set()
-    for hunk in hunks(_content(old), text):
-        # Where lines are only gone, the one before them stands for them.
-        lines = range(hunk.first + 1, hunk.last + 1) or (hunk.first,)
-        for line in lines:
-            holding = [node for node, _ in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
-            touched |= {id(holding[-1])} if holding else set()
-    for node, kind in nodes:
-        if id(node) in touched:
-            yield {
-                "ast_type_str": type(node).__name__, "end_lineno": node.end_lineno or node.lineno, "file_name": path,
-                "name": node.name, "start_lineno": node.lineno, "type": kind,
-            }  # fmt: skip
+        return []
+    found = set()
+    for line in changed_lines(other, text):
+        holding = [place for place, (node, _) in enumerate(nodes) if node.lineno <= line <= (node.end_lineno or 0)]
+        found.update(holding[-1:])
+    return [nodes[place] for place in sorted(found)]
 
 
 _Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
