@@ -10,16 +10,21 @@ from ..sandbox.handed import HandedIn
 from .contract import Backend, Grade, Sandbox
 from .workspace import WorkspaceEpisode, WorkspaceTask
 
-__all__ = ["UNSEEN", "grade_folder", "without_unseen"]
+__all__ = ["UNSEEN", "HandedEpisode", "grade_folder", "without_unseen"]
 
 UNSEEN = ("process", "criterion.", "penalty.", "gate.")
 """Beginnings of the components that are judged by the calls of an episode, of which a folder says nothing."""
 
 
-class _Handed(WorkspaceEpisode):
-    """An episode that was played elsewhere."""
+class HandedEpisode(WorkspaceEpisode):
+    """An episode that was played elsewhere; nothing is known of its calls."""
 
     def take(self, folder: Path) -> None:
+        """Have a folder as the final state.
+
+        Raises:
+            SandboxError: nothing was handed in.
+        """
         # Collecting a submission asks no more of a sandbox than a folder can give.
         self._sandbox = cast(Sandbox, HandedIn(folder, self.task.start_folder))
         self.stop()
@@ -39,7 +44,7 @@ def grade_folder(task: WorkspaceTask, folder: Path, backend: Backend, scratch: P
     Raises:
         SandboxError: nothing was handed in, or the environment failed; there is no grade.
     """
-    episode = _Handed(task, backend, scratch=scratch)
+    episode = HandedEpisode(task, backend, scratch=scratch)
     try:
         episode.take(folder)
         return episode.grade()

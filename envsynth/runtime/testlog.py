@@ -16,17 +16,17 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ..errors import EnvsynthError, SandboxError, boundary
-from ..sandbox.handed import HandedIn
 from .container import CONTENTS, TASK, Contents
-from .contract import JSON, Backend, Grade, Sandbox
+from .contract import JSON, Backend, Grade
 from .episode_db import ListedTest
 from .grading import Measured
+from .handin import HandedEpisode
 from .recipe import ensure_environment
 from .submission import Submission
-from .workspace import WorkspaceEpisode, WorkspaceTask
+from .workspace import WorkspaceTask
 
 __all__ = ["HIDDEN", "Logged", "grade_logged", "log_lines", "spelled"]
 
@@ -78,15 +78,10 @@ def log_lines(grade: Grade, tests: Iterable[ListedTest]) -> Iterator[str]:
         yield f"{min(found, key=('ERROR', 'FAILED', 'PASSED').index)} {name}"
 
 
-class _Handed(WorkspaceEpisode):
-    """An episode that was played elsewhere, which remembers what its tests did."""
+class _Watched(HandedEpisode):
+    """Remembers what its tests did."""
 
     tests: Sequence[ListedTest] = ()
-
-    def take(self, folder: Path) -> None:
-        # Collecting a submission asks no more of a sandbox than a folder can give.
-        self._sandbox = cast(Sandbox, HandedIn(folder, self.task.start_folder))
-        self.stop()
 
     def _measure(self, submission: Submission, quick: bool) -> Measured:
         measured = super()._measure(submission, quick)
@@ -118,7 +113,7 @@ def grade_logged(folder: Path, handed: Path, backend: Backend) -> Logged:
         recipe, cache = document["candidate"]["environment"]["recipe"], folder / "cache"
         environment = ensure_environment(recipe, content, cache, note=_say)
         task = WorkspaceTask(document, content, task_id=document["id"], environment=environment, cache_dir=cache)
-        episode = _Handed(task, backend, scratch=folder / "scratch")
+        episode = _Watched(task, backend, scratch=folder / "scratch")
         try:
             episode.take(handed)
             return Logged(episode.grade(), tuple(episode.tests))
