@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -129,14 +129,13 @@ def _document(place: Path) -> JSON:
 def _close(folder: Path, handed: Path) -> None:
     """Keep what grading reads from the users that tests run as; environment and sandboxes they may reach."""
     with boundary(SandboxError, "the grader's folder cannot be closed", where=str(folder)):
-        modes: Mapping[Path, int] = {
-            folder / "cache": 0o711, folder / "scratch": 0o711, folder / "cache" / "trees": 0o700,
-            folder / "cache" / "locks": 0o700, handed: 0o700, folder / CONTENTS: 0o600, folder / HIDDEN: 0o600,
-        }  # fmt: skip
-        for place, mode in modes.items():
-            if not place.exists():
-                place.mkdir()
-            place.chmod(mode)
+        for name, mode in (("cache", 0o711), ("scratch", 0o711), ("cache/trees", 0o700), ("cache/locks", 0o700)):
+            (folder / name).mkdir(exist_ok=True)
+            (folder / name).chmod(mode)
+        for name in (CONTENTS, HIDDEN):
+            (folder / name).chmod(0o600)
+        if handed.is_dir() and not handed.is_symlink():
+            handed.chmod(0o700)
 
 
 def _say(text: str) -> None:

@@ -24,9 +24,11 @@ from envsynth.exporters._target_env import interpreter_of
 from envsynth.exporters.replay import replay
 from envsynth.exporters.swebench import Swebench
 from envsynth.models import Task, TestLists, ToolCall, Trajectory
+from envsynth.runtime.container import CONTENTS
 from envsynth.runtime.contract import Grade
 from envsynth.runtime.episode_db import ListedTest
-from envsynth.runtime.testlog import log_lines, spelled
+from envsynth.runtime.testlog import HIDDEN, grade_logged, log_lines, main, spelled
+from envsynth.sandbox.bubblewrap import BubblewrapBackend
 
 REQUIRED = {"instance_id", "repo", "version", "base_commit", "split", "image", "log_parser", "eval_type", "datasets"}
 CLASSIC = {
@@ -50,6 +52,10 @@ PRINTER = tiny.BROKEN + (
     "        _out = _place if isinstance(_place, int) else os.open(_place, os.O_WRONLY)\n        os.write(_out, _LOG)\n"
     "    except OSError:\n        pass\n"
 )
+INTO_GIT = (
+    b"diff --git a/.git/hooks/x b/.git/hooks/x\nnew file mode 100755\n--- /dev/null\n+++ b/.git/hooks/x\n"
+    b"@@ -0,0 +1 @@\n+touch /forged\n"
+)
 
 
 def exported(cache: Cache, out: Path, **options: str) -> Path:
@@ -66,7 +72,7 @@ def directories(pack: Path) -> list[Path]:
 
 def brought(script: str) -> dict[str, bytes]:
     """What an evaluation script brings."""
-    found = re.search(r"<<'END_OF_ARCHIVE'\n(.*)\nEND_OF_ARCHIVE\n", script, re.DOTALL)
+    found = re.search(r"<<'END_OF_ARCHIVE'[^\n]*\n(.*)\nEND_OF_ARCHIVE\n", script, re.DOTALL)
     assert found
     with zipfile.ZipFile(io.BytesIO(base64.b64decode(found[1]))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
@@ -112,7 +118,7 @@ def test_the_script_grades_between_the_markers(cache: Cache, tmp_path: Path) -> 
         assert "_envsynth.runtime.testlog" in lines[end - 1]
         assert ">>>>> Start Test Output" in lines[end - 2]
         assert sum("Test Output" in line for line in lines) == 2
-        assert lines.index('chmod 600 "$0"') < next(n for n, line in enumerate(lines) if "hidden.zip" in line)
+        assert lines.index('chmod 600 "$0" || exit 3') < next(n for n, line in enumerate(lines) if "hidden.zip" in line)
         files = brought(script)
         document = json.loads(files["task.json"])
         assert document["id"] == directory.name
@@ -229,6 +235,55 @@ def test_tests_that_are_spelled_alike_are_as_good_as_their_worst() -> None:
     assert lines_after(0.0, ("a[5m]", "F2P", "passed"), ("a[6m]", "F2P", "failed")) == ["FAILED a]"]
 
 
+def graders_folder(pack: Path, folder: Path, cache: Cache) -> Path:
+    """What the image and the evaluation script make of a task, but for namespaces of its own."""
+    (directory, _) = directories(pack)
+    (folder / "cache").mkdir(parents=True)
+    (folder / "cache" / "environments").symlink_to(cache.root / "environments")
+    (folder / CONTENTS).write_bytes((directory / "image" / CONTENTS).read_bytes())
+    found = re.search(r"<<'END_OF_ARCHIVE'[^\n]*\n(.*)\nEND", (directory / "eval.sh").read_text(), re.DOTALL)
+    assert found
+    (folder / HIDDEN).write_bytes(base64.b64decode(found[1]))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+@pytest.mark.skipif(bool(tiny.no_bubblewrap()), reason=tiny.no_bubblewrap())
+def test_what_the_script_brings_grades_a_folder(cache: Cache, tmp_path: Path) -> None:
+    folder = graders_folder(exported(cache, tmp_path / "shop-tasks"), tmp_path / "grader", cache)
+    forged = "import pytest\n\n@pytest.fixture(autouse=True)\ndef skip():\n    pytest.skip()\n"
+    told = {}
+    for label, changes in {
+        "gold": {"shop/prices.py": tiny.FIXED}, "nop": {}, "reader": {"shop/prices.py": READER},
+        "tests": {"tests/test_prices.py": "", "conftest.py": forged, "tests/conftest.py": forged},
+    }.items():  # fmt: skip
+        handed = tmp_path / label
+        for path, text in {**tiny.START, **changes}.items():
+            (handed / path).parent.mkdir(parents=True, exist_ok=True)
+            (handed / path).write_text(text)
+        logged = grade_logged(folder, handed, BubblewrapBackend())
+        told[label] = list(log_lines(logged.grade, logged.tests))[len(tiny.CHECKS) :]
+    passed = [f"PASSED {name}" for name in tiny.P2P]
+    assert told.pop("gold") == sorted([*passed, f"PASSED {tiny.F2P[0]}"], key=lambda line: line[7:])
+    for lines in told.values():
+        assert lines == sorted([*passed, f"FAILED {tiny.F2P[0]}"], key=lambda line: line[7:])
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+def test_a_grader_that_fails_prints_no_test(cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = graders_folder(exported(cache, tmp_path / "shop-tasks"), tmp_path / "grader", cache)
+    assert main([str(folder), str(tmp_path / "none")]) != 0
+    (folder / HIDDEN).write_bytes(b"no archive")
+    (tmp_path / "handed").mkdir()
+    assert main([str(folder), str(tmp_path / "handed")]) != 0
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert "nothing was handed in" in said.err
+    assert "the contents cannot be read" in said.err
+
+
 def attacked(cache: Cache) -> Task:
     """The task with attacks on every grader, and on this one."""
     task: Task = attacks.attacked(cache)
@@ -284,9 +339,13 @@ def test_swebench_checks_it_and_resolves_gold_alone(
         "(task,) = TASKS.iterdir()\n"
         "told['nop'] = evaluated(task.name, b'')\n"
         "told['gold'] = evaluated(task.name, (task / 'gold.patch').read_bytes())\n"
+        "from shop_tasks._envsynth.errors import SandboxError\n"
+        f"try:\n    evaluated(task.name, {INTO_GIT!r})\n    told['git'] = 'applied'\n"
+        "except SandboxError as error:\n    told['git'] = error.what\n"
         "print(json.dumps(told))\n"
     )
     told = json.loads(run(code, tried).splitlines()[-1])
+    assert told["git"] == "the patch cannot be applied"
     assert told["problems"] == []
     assert told["columns"] == []
     assert told["differ"] == ["FAIL_TO_PASS", "PASS_TO_PASS"]  # texts in classic rows
