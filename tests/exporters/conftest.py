@@ -9,9 +9,10 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.runtime.seal import seal
 
-for _name in ("tiny_task", "tiny_attacks", "tiny_worlds"):
+for _name in ("tiny_task", "tiny_attacks", "tiny_worlds", "schema_calls", "runners"):
     if _name not in sys.modules:
-        _path = Path(__file__).parents[1] / "runtime" / f"{_name}.py"
+        _folder = Path(__file__).parents[1] / "runtime" if _name.startswith("tiny_") else Path(__file__).parent
+        _path = _folder / f"{_name}.py"
         spec = importlib.util.spec_from_file_location(_name, _path)
         assert spec
         assert spec.loader
