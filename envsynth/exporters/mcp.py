@@ -14,7 +14,7 @@ class Mcp(PackageExporter):
         name="mcp",
         requires='"mcp>=2"',
         kinds=EVERY_KIND,
-        inside={"__init__.py": "package_init.py", "server.py": "server.py", "through.py": "through.py"},
+        inside={"__init__.py": "package_init.py", **{name: name for name in ("server.py", "reward.py", "through.py")}},
         scripts={"": "server:main"},
         taken=frozenset({"mcp", "anyio"}),
     )
