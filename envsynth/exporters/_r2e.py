@@ -25,7 +25,7 @@ _INDEX = re.compile(r"index ([0-9a-f]+)\.\.([0-9a-f]+)(?: (\d+))?")
 _KINDS = {" ": "context", "+": "added", "-": "deleted", "\\": "note"}
 _NO_DATE = "2000-01-01T00:00:00Z"
 """Of references without one; R2E-Gym's model demands a date."""
-_TESTS = ("tests", "Tests", "test", "Test")
+_TEST_FOLDERS = ("tests", "Tests", "test", "Test")
 
 
 def r2e_row(task: Task, trees: Trees) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _is_test(path: str) -> bool:
     """Whether R2E-Gym takes a path for a test's."""
     parts = path.split("/")
     named = path.endswith("_test.py") or posixpath.basename(path).startswith("test_")
-    return named or any(name in parts for name in _TESTS)
+    return named or any(name in parts for name in _TEST_FOLDERS)
 
 
 def _file_diff(path: str, old: GitFile | None, new: GitFile | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from envsynth.exporters._swe import repository_of, trees_of
 from envsynth.exporters._target_env import interpreter_of
 from envsynth.exporters.replay import replay
 from envsynth.exporters.swebench import Swebench
-from envsynth.models import Task, TestLists, ToolCall, Trajectory
+from envsynth.models import Check, Task, TestLists, ToolCall, Trajectory
 from envsynth.runtime.container import CONTENTS
 from envsynth.runtime.contract import Grade
 from envsynth.runtime.episode_db import ListedTest
@@ -175,7 +175,7 @@ def test_what_cannot_be_held_is_a_line(cache: Cache, tmp_path: Path) -> None:
         Swebench().export([worlds.make_world_task(cache, worlds.TASKS[0])], cache, tmp_path / "a", {})
     assert "gymnasium or " in str(raised.value)
     task = tiny.make_task(cache)
-    checks = (*tiny.CHECKS, tiny.Check(id="looked", sql="SELECT count(*) > 0 FROM trace"))
+    checks = (*tiny.CHECKS, Check(id="looked", sql="SELECT count(*) > 0 FROM trace"))
     verifier = task.candidate.verifier.model_copy(update={"checks": checks})
     asking = task.model_copy(update={"candidate": task.candidate.model_copy(update={"verifier": verifier})})
     with pytest.raises(ExportError, match="'looked' asks for an episode's calls, which swebench does not know"):
