@@ -98,7 +98,7 @@ def _files(project: Project, *, settings: Settings) -> dict[str, bytes]:
         "harbor/dataset.toml", dataset=toml_text(f"{settings.org}/{project.name}"), version=toml_text(project.version),
         description=toml_text(f"{len(project.tasks)} verified tasks"), tasks="\n".join(lines).rstrip(),
     )  # fmt: skip
-    return files | {"registry.json": _registry(project)} | _image_list(files)
+    return files | _image_list(files)
 
 
 def _words(tasks: Sequence[Task], *, settings: Settings) -> dict[str, str]:
@@ -144,13 +144,6 @@ def _directory(project: Project, task: Task, full_name: str, settings: Settings,
         **{f"tests/{path}": content for path, content in grader.items()},
         **_solution(task, project.blobs),
     }
-
-
-def _registry(project: Project) -> bytes:
-    """The dataset as a registry on this disk, for those who know datasets by name only."""
-    tasks = [{"name": task.id, "path": f"tasks/{task.id}"} for task in project.tasks]
-    told = {"name": project.name, "version": project.version, "description": f"{len(tasks)} verified tasks"}
-    return (json.dumps([{**told, "tasks": tasks}], indent=1) + "\n").encode()
 
 
 def _image_list(files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -102,6 +102,8 @@ def read_calls(record: Path, task: str, *, turns: int) -> list[JSON]:
             raise ValueError("its end is missing")
         if json.loads(head) != {"schema": SCHEMA, "task": task}:
             raise ValueError(f"it is none of the task {task}: {head[:200].decode('utf-8', 'replace')}")
+        if any(len(line) > MAX_CALL for line in lines):
+            raise ValueError("a line is longer than a call can be")
         calls = [json.loads(line) for line in lines]
         failed = next((call["failed"] for call in calls if "failed" in call), None)
         if failed is not None:
