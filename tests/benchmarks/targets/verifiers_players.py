@@ -23,7 +23,7 @@ class EmittedPlayer(McpPlayer):
         import asyncio
 
         self._loop = asyncio.new_event_loop()
-        self._task = next(iter(TaskTaskset(vf.TasksetConfig()).load()))
+        self._task = next(iter(TaskTaskset(taskset.WorldTasksetConfig()).load()))
         self._agent = vf.AgentConfig()
         self._trace: Any = None
         self._equip()
