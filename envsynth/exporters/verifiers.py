@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from envsynth.exporters._package import PackageExporter, Target
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from envsynth.errors import ExportError
+from envsynth.exporters._package import PackageExporter, Target, holders
+from envsynth.models import Task
+from envsynth.protocols import BlobStore
 
 __all__ = ["Verifiers"]
 
@@ -20,3 +26,20 @@ class Verifiers(PackageExporter):
         },
         taken=frozenset({"verifiers", "mcp"}),
     )  # fmt: skip
+
+    def export(self, tasks: Sequence[Task], blobs: BlobStore, out: Path, options: Mapping[str, str]) -> Path:
+        """Write a pack into `out`: see `export_package`.
+
+        Raises:
+            ExportError: as `export_package`; of a workspace it says which format verifiers plays them in.
+        """
+        workspace = next((task.id for task in tasks if task.candidate.environment.kind == "workspace"), None)
+        if workspace is not None:
+            others = " or ".join(name for name in holders("workspace") if name != "harbor")
+            raise ExportError(
+                "verifiers cannot hold workspace tasks", where=workspace,
+                cause="its own taskset `harbor` plays them, from a pack for Harbor with named images",
+                next_step="give --format harbor --option image=REGISTRY/NAME:{task}-{part}-{digest}, or --format "
+                f"{others}, or leave such tasks out with --where",
+            )  # fmt: skip
+        return super().export(tasks, blobs, out, options)

@@ -296,7 +296,7 @@ def test_an_agent_with_root_earns_by_its_calls_alone(
         "import json, sys\nfrom harbor.models.trial.config import AgentConfig\n"
         "from desk_tasks.through import TASKS, run\n"
         f"sys.path.insert(0, {str(AGENTS.parent)!r})\n(task,) = TASKS.iterdir()\ntold = {{}}\n"
-        "def tried(name, **given):\n    told[name] = run(task.name, AgentConfig(**given))\n"
+        "def tried(what, **given):\n    told[what] = run(task.name, AgentConfig(**given))\n"
         "tried('oracle', name='oracle')\ntried('nop', name='nop')\n"
         f"for name in {sorted(attacks)!r}:\n"
         "    tried(name, import_path='harbor_attacks:Attacker', kwargs={'attack': name, 'task': str(task)})\n"
