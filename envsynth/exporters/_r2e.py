@@ -190,4 +190,4 @@ def _tests(task: Task, trees: Trees) -> Iterator[tuple[str, str]]:
 def _spelled(task: Task, trees: Trees) -> Iterator[str]:
     """Listed tests as R2E-Gym's parser reads them: without their file."""
     for key, _ in _tests(task, trees):
-        yield ".".join(key.split("::")[1:]).split(" - ")[0]
+        yield ".".join(key.split("::")[1:])
