@@ -9,7 +9,7 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.runtime.seal import seal
 
-for _name in ("tiny_task", "tiny_attacks", "tiny_worlds", "schema_calls", "runners"):
+for _name in ("tiny_task", "tiny_attacks", "tiny_worlds", "schema_calls", "runners", "made_tasks"):
     if _name not in sys.modules:
         _folder = Path(__file__).parents[1] / "runtime" if _name.startswith("tiny_") else Path(__file__).parent
         _path = _folder / f"{_name}.py"
