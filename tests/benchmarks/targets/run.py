@@ -58,7 +58,7 @@ class Pair(NamedTuple):
     native: str
     emitted: str
     aims: tuple[tuple[str, float], ...] = ()
-    """Least rates of the emitted one, of wall time."""
+    """Least rates of the emitted one: in process of processor time, served of wall time."""
 
 
 PAIRS = (
@@ -169,7 +169,7 @@ def show(pairs: Sequence[Pair], players: dict[str, PlayerProcess]) -> list[str]:
             print(_row("ratio", ratios, "{:.2f}"))
     for pair in pairs:
         for what, aim in pair.aims:
-            rate = players[pair.emitted].rate(what, 1)
+            rate = players[pair.emitted].rate(what, int("served" in pair.emitted))
             if rate is None or rate < aim:
                 missed.append(f"{pair.title}: {rate or 0:,.0f} {what}s a second, aim {aim:,.0f}")
     print()
