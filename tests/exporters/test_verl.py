@@ -150,8 +150,27 @@ def test_an_episode_that_the_trainers_limit_ends_is_graded_as_it_stands(pack: Pa
         "texts = turns(first); through.LENGTH = len(texts[0])\n"
         "output = asyncio.run(played(first, [texts[0], *texts[1:], END]))\n"
         "print(output.reward_score, rewards(output)['gate'], output.num_turns)\n"
+        "through.LENGTH = 5\n"
+        "try:\n    print(reward(first, [END]))\n"
+        "except ValueError as error:\n    print('max_prompt_length' in str(error))\n"
     )
-    assert run(code, pack, python) == ["0.0 1.0 2"]
+    assert run(code, pack, python) == ["0.0 1.0 2", "True"]
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_a_reward_function_is_given_what_the_loop_would_have_said(pack: Path, python: Path) -> None:
+    code = LOOP + (
+        "from pathlib import Path\nfrom desk_tasks import compute_score\n"
+        "said = asyncio.run(played(first, [*turns(first), END]))\n"
+        "changed = Path('by_function.yaml')\n"
+        "changed.write_text(Path(through.AGENT_LOOPS).read_text().replace('function: false', 'function: true'))\n"
+        "through.AGENT_LOOPS = str(changed)\n"
+        "left = asyncio.run(played(first, [*turns(first), END]))\nchanged.unlink()\n"
+        "print(said.reward_score, left.reward_score, 'reward_extra_info' in left.extra_fields)\n"
+        "print(compute_score('', '', '', left.extra_fields) == said.extra_fields['reward_extra_info'])\n"
+    )
+    assert run(code, pack, python) == ["1.0 None False", "True"]
 
 
 @pytest.mark.slow
