@@ -156,6 +156,13 @@ def _budget(task: Task) -> dict[str, JsonValue]:
     return {name: value for name, value in task.candidate.budget.document().items() if name not in left_out}
 
 
+def grading_document(task: Task) -> dict[str, JsonValue]:
+    """What playing and grading go by: a task without its trajectories, most of its bytes, which the panel has."""
+    document = task.document()
+    candidate = task.candidate.document()
+    return {**document, "panel": [], "candidate": {**candidate, "panel": []}}
+
+
 def panel_lines(task: Task, blobs: BlobStore) -> list[dict[str, JsonValue]]:
     """The labelled trajectories with their rewards.
 

@@ -136,7 +136,9 @@ def _files(target: Target, name: str, version: str, tasks: Sequence[Task], blobs
         **{path: rendered(f"{target.name}/{template}", **words) for path, template in target.inside.items()},
         TASKS: _contents.json_lines(map(shown.document, tasks)),
         BLOBS: _contents.archive(needed.visible, blobs),
-        f"{HIDDEN}/{TASKS}": _contents.json_lines({"id": task.id, "task": task.document()} for task in tasks),
+        f"{HIDDEN}/{TASKS}": _contents.json_lines(
+            {"id": task.id, "task": _contents.grading_document(task)} for task in tasks
+        ),
         f"{HIDDEN}/{BLOBS}": _contents.archive(needed.hidden, blobs),
         "_envsynth/__init__.py": rendered("shared/vendored_init.py", **words),
         **{f"_envsynth/{path}": content for path, content in vendored()},

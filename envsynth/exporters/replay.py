@@ -85,7 +85,7 @@ def replay(
                 lines.append(ReplayLine(*(document[name] for name in ReplayLine._fields)))
                 progress(lines[-1])
             trouble = str(document.get("trouble", trouble))
-            last = text.strip() or last
+            last = text.strip() if any(map(str.isalnum, text)) else last  # a group of exceptions ends with a ruler
     code = player.returncode
     told = bool(trouble) or {1: "differs", 3: "error"}.get(code) in {line.verdict for line in lines}
     if code not in (0, 1, 2, 3) or (code and not told):
