@@ -214,9 +214,13 @@ def test_the_server_as_agents_and_environment_servers_use_it(
         "lost = TestClient(app).post('/verify', json=body(first))\n"
         "print(lost.status_code == 503 if not server.MASKS else lost.json()['mask_sample'])\n"
         "print(TestClient(app).post('/view', json={}).status_code)\n"
+        "from types import SimpleNamespace\n"
+        "crowd = SimpleNamespace(num_workers=2, sandbox='', most_sessions=1)\n"
+        "try:\n    server.TaskServer.model_construct(config=crowd)\n"
+        "except ValueError as error:\n    print('num_workers must be 1' in str(error))\n"
     )
     cache = tmp_path_factory.getbasetemp() / "targets-cache"
     assert run(code, pack, interpreter_of("nemo-gym", cache)) == [
         "1.0 0.0 {'outcome': 1.0, 'gate': 1.0} True", "409 409", "0.0", "409", "{'resources_session_id': 'e'}",
-        "1.0 {'resources_session_id': 'e'}", "409", "True", "400",
+        "1.0 {'resources_session_id': 'e'}", "409", "True", "400", "True",
     ]  # fmt: skip
