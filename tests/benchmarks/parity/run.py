@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -65,7 +66,9 @@ class Selection(NamedTuple):
         """The tasks, with the trajectories that are played."""
         whole = {task.id for task in self._first(catalog, self.whole)} if self.labels else set()
         return [
-            _cut(task, self.labels) if self.labels and task.id not in whole else task
+            task.model_copy(update={"panel": kept(task.id, task.panel, self.labels)})
+            if self.labels and task.id not in whole
+            else task
             for task in self._first(catalog, self.each)
         ]
 
@@ -77,15 +80,14 @@ class Selection(NamedTuple):
         return catalog.tasks(f"id IN (SELECT id FROM ({ranked}) WHERE place <= {count})")
 
 
-def _cut(task: Task, count: int) -> Task:
-    """The task with some trajectories of its panel: reference, idle, and of each other kind one in turn."""
+def kept(task: str, panel: Sequence[Trajectory], count: int) -> tuple[Trajectory, ...]:
+    """So many trajectories of a task's panel: reference, idle, and of each other kind one in turn."""
     kinds: dict[str, list[Trajectory]] = defaultdict(list)
-    for line in sorted(task.panel, key=lambda line: hashlib.sha256(f"{task.id} {line.label}".encode()).digest()):
+    for line in sorted(panel, key=lambda line: hashlib.sha256(f"{task} {line.label}".encode()).digest()):
         kinds[line.label.partition(":")[0]].append(line)
     first = [line for kind in ("reference", "idle") for line in kinds.pop(kind, [])]
     turns = chain.from_iterable(zip_longest(*(kinds[kind] for kind in sorted(kinds))))
-    kept = [*first, *(line for line in turns if line is not None)][:count]
-    return task.model_copy(update={"panel": tuple(kept)})
+    return tuple([*first, *(line for line in turns if line is not None)][:count])
 
 
 class Row(NamedTuple):
