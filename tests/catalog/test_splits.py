@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ from pydantic import JsonValue
 from envsynth.catalog import Catalog
 from envsynth.cli.main import app
 from envsynth.errors import ConfigError, ExportError
+from envsynth.exporters._manifest import verified_pack
 from envsynth.models import Outcome, Reference, WorldRef, canonical_json
 from envsynth.splits import TRAITS, parsed_splits, split_ids
 
@@ -166,3 +168,19 @@ def test_nothing_is_written_where_splits_leak(path: Path, tmp_path: Path) -> Non
     unsplit = typer.testing.CliRunner().invoke(app, [*arguments, "--allow-shared", "skin"])
     assert isinstance(unsplit.exception, ConfigError)
     assert "--allow-shared: nothing is split" in str(unsplit.exception)
+
+
+def test_a_pack_of_a_split_says_what_it_is_apart_from_and_its_digest_is_printed(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "packs"
+    splits = {"train": numbered(1, 2), "eval": numbered(3)}
+    arguments = ["export", "--catalog", str(path), "--out", str(out), "--format", "parquet"]
+    arguments += [word for name, condition in splits.items() for word in ("--split", f"{name}={condition}")]
+    result = typer.testing.CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    for name, other in (("train", "eval"), ("eval", "train")):
+        manifest = json.loads((out / name / "manifest.json").read_text())
+        assert manifest["selection"] == {
+            "where": splits[name], "split": name, "apart_from": {other: splits[other]}, "allow_shared": [],
+        }  # fmt: skip
+        assert f"{out / name}, {manifest['digest']}\n" in result.output
+        assert verified_pack(out / name).digest == manifest["digest"]
