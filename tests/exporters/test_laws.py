@@ -19,6 +19,7 @@ from schema_calls import Made, calls
 
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
+from envsynth.models import Budget, Check, Task, Tier, Trajectory, Verifier, World, WorldRef
 from envsynth.runtime.pack import Pack
 
 pytestmark = pytest.mark.slow
@@ -31,11 +32,43 @@ ENDS = ("", "malformed", "overdrawn", "failed")
 """What becomes of an episode before it is begun again."""
 
 
+def waiting(store: Cache) -> Task:
+    """A task whose clock moves, whose tools cost, and that ends with an answer: all that a reset must put back."""
+    hour = "strftime('%Y-%m-%dT%H:%M:%S', now, '+1 hour')"
+    at = {"columns": {"id": {"type": "integer", "role": "key"}, "at": {"type": "text"}}}
+    world = World.model_validate({
+        "id": "waiting", "clock": "2026-03-10T09:00:00",
+        "tables": {"clock": {"columns": {"now": {"type": "text"}}}, "visits": at},
+        "rows": {"clock": [["2026-03-10T09:00:00"]], "visits": []},
+        "tools": {
+            "wait": {"kind": "clock", "doc": "Wait an hour.", "effects": [f"UPDATE clock SET now = {hour}"],
+                     "result": "SELECT now FROM clock", "shape": "row", "cost": 1},
+            "visit": {"kind": "write", "doc": "Come in.", "effects": ["INSERT INTO visits(at) VALUES (:now)"],
+                      "result": "SELECT id, at FROM visits ORDER BY id", "cost": 1},
+            "first": {"kind": "write", "doc": "Come in as the first, or undo everything.",
+                      "effects": ["INSERT OR ROLLBACK INTO visits(id, at) VALUES (1, :now)"],
+                      "result": "SELECT id, at FROM visits ORDER BY id"},
+            "submit": {"kind": "submit", "doc": "Hand in.",
+                       "parameters": {"visits": {"type": "integer", "doc": "How many.", "minimum": 0, "maximum": 9}}},
+        },
+    })  # fmt: skip
+    made = worlds.make_candidate(store, worlds.TASKS[0])
+    lead = made.provenance.lead.model_copy(update={"name": "waiting", "ref": "w", "source": "mechanism:waiting"})
+    counted = "SELECT value = (SELECT count(*) FROM visits) FROM answer WHERE key = 'visits'"
+    candidate = made.model_copy(update={
+        "environment": WorldRef(world=store.put(world.to_json().encode())), "panel": (),
+        "verifier": Verifier(checks=(Check(id="counted", sql=counted),)), "budget": Budget(turns=8, cost=5),
+        "provenance": made.provenance.model_copy(update={"lead": lead}),
+    })  # fmt: skip
+    idle = (Trajectory(label="idle", outcome=0.0), Trajectory(label="reference", outcome=0.0))
+    return Task(candidate=candidate, tests=None, panel=idle, tier=Tier.VERIFIED, verdicts=())
+
+
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Packages]:
     folder = tmp_path_factory.mktemp("laws")
     store = Cache(folder / "cache")
-    tasks = [worlds.make_world_task(store, name) for name in worlds.TASKS]
+    tasks = [waiting(store), *(worlds.make_world_task(store, name) for name in worlds.TASKS)]
     with imported(tasks, store, folder) as found:
         yield found
 
