@@ -129,7 +129,7 @@ def _image_words(task: Task, settings: Settings, parts: Mapping[str, Mapping[str
     return {
         "agent_image": docker_image(names["environment"]),
         "grader_image": docker_image(names["tests"]),
-        "world_image": f"    image: {toml_text(names['world'])}\n" if names["world"] else "",
+        "world_image": f"    image: {toml_text(names['world'])}\n    pull_policy: missing\n" if names["world"] else "",
     }
 
 
