@@ -1,10 +1,10 @@
 """The parity table: every target plays the panels of the same tasks, and every component of each reward is compared.
 
 One row a target, as Markdown on standard output: tasks and trajectories; how many of these are the same in every
-component, differ, or failed for the environment's sake; megabytes of the emitted pack, its ten largest files first
-where `--sizes` asks for them; seconds to export it; CPU seconds of `import PACK` in a fresh process of the target's
-environment, less those of an empty one, median of five; and wall seconds of the comparison. What is not the same is a
-line each on standard error. Exit code 0: all the same; 1: something is not.
+component, differ, or failed for the environment's sake; megabytes of the emitted pack; wall seconds to export it; CPU
+seconds of `import PACK` in a fresh process of the target's environment, less those of an empty one, the median; and
+wall seconds of the comparison. What is not the same, and what `--sizes` asks for, is a line each on standard error.
+Exit code 0: all the same; 1: something is not; 2 and 3: wrong usage, and what the machine lacks.
 
 `--by` is an SQL expression over the catalog's view `task`: `source` is a mechanism's family, a scenario's industry or a
 repository. N tasks of each group are taken, in an order that is the same each time. Grading a workspace takes seconds,
@@ -39,8 +39,6 @@ from envsynth.exporters._target_env import interpreter_of
 from envsynth.exporters.replay import ReplayReport, replay
 from envsynth.models import Task, Trajectory
 
-IMPORTS = 5
-"""Times that each package is imported in a fresh process."""
 LARGEST = 10
 """Files of each pack that `--sizes` lists."""
 COLUMNS = (
@@ -132,8 +130,8 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def measured(target: str, tasks: list[Task], catalog: Catalog, folder: Path) -> Row:
-    """Export, import and replay through one target."""
+def measured(target: str, tasks: list[Task], catalog: Catalog, folder: Path, imports: int) -> Row:
+    """Export, import so many times, and replay through one target."""
     began = time.perf_counter()
     pack = plugins.load("exporters", target)().export(tasks, catalog.blobs, folder / target, {"name": "parity-pack"})
     exported = time.perf_counter() - began
@@ -144,37 +142,39 @@ def measured(target: str, tasks: list[Task], catalog: Catalog, folder: Path) -> 
         python = interpreter_of(target)
     except ConfigError:
         return row  # its packs are read, or played by a trainer that needs more than this machine
-    bare, loaded = (_cpu_s(python, code, pack, folder / "bytecode") for code in ("pass", "import parity_pack"))
+    cost = None
+    if imports:
+        cost = _cpu_s(python, "import parity_pack", pack, imports) - _cpu_s(python, "pass", pack, imports)
     began = time.perf_counter()
     report = replay(pack, target=target)
     taken = time.perf_counter() - began
     for line in report.lines:
         if line.verdict != "same":
             print(f"  {target}: {line.task} {line.label}: {line.verdict}: {line.error}", file=sys.stderr, flush=True)
-    return row._replace(import_s=loaded - bare, report=report, replay_s=taken, trouble=report.trouble)
+    return row._replace(import_s=cost, report=report, replay_s=taken, trouble=report.trouble)
 
 
-def _cpu_s(python: Path, code: str, pack: Path, bytecode: Path) -> float:
+def _cpu_s(python: Path, code: str, pack: Path, times: int) -> float:
     measure = "import resource, sys; u = resource.getrusage(resource.RUSAGE_SELF); print(u.ru_utime + u.ru_stime)"
-    environment = {**os.environ, "PYTHONPATH": str(pack), "PYTHONPYCACHEPREFIX": str(bytecode)}
+    environment = {**os.environ, "PYTHONPATH": str(pack), "PYTHONPYCACHEPREFIX": str(pack.with_name("bytecode"))}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     taken = []
-    for _ in range(1 + IMPORTS):  # the first compiles
+    for _ in range(1 + times):  # the first compiles
         command = [str(python), "-c", f"{code}\n{measure}"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         taken.append(float(done.stdout.split()[-1]))
     return statistics.median(taken[1:])
 
 
-def _row(target: str, tasks: list[Task], catalog: Catalog, *, sizes: bool) -> Row | None:
+def _row(target: str, tasks: list[Task], catalog: Catalog, options: argparse.Namespace) -> Row | None:
     held = [task for task in tasks if target in holders(task.candidate.environment.kind)]
     if not held:
         print(f"  {target}: holds none of these environments", file=sys.stderr, flush=True)
         return None
     with tempfile.TemporaryDirectory() as folder:
-        row = measured(target, held, catalog, Path(folder))
+        row = measured(target, held, catalog, Path(folder), options.imports)
     print(row.cells(), flush=True)
-    if sizes:
+    if options.sizes:
         for path, size in row.largest:
             print(f"  {target}: {size / 1e6:8.3f} MB  {path}", file=sys.stderr, flush=True)
     return row
@@ -191,6 +191,7 @@ def main() -> int:
     parser.add_argument("--whole", type=int, default=0, metavar="N", help="tasks of each group that keep all (0)")
     parser.add_argument("--targets", nargs="*", metavar="NAME", help="formats, in this order (all)")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="folder of environments ($ENVSYNTH_CACHE)")
+    parser.add_argument("--imports", type=int, default=5, metavar="N", help="imports of each package; 0: none (5)")
     parser.add_argument("--sizes", action="store_true", help="list the largest files of each pack")
     options = parser.parse_args()
     if options.cache is not None:
@@ -201,7 +202,7 @@ def main() -> int:
             tasks = selection.tasks(catalog)
             print(_line(list(COLUMNS)), _line(["---"] * len(COLUMNS)), sep="\n", flush=True)
             targets = options.targets or plugins.names("exporters")
-            rows = [_row(target, tasks, catalog, sizes=options.sizes) for target in targets]
+            rows = [_row(target, tasks, catalog, options) for target in targets]
     except EnvsynthError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return exc.exit_code
