@@ -119,7 +119,7 @@ class Stranger:
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             self._groups.append(process.pid)
-            code = process.wait(timeout=1200)
+            code = process.wait(timeout=600)
             printed.seek(0)
             text = printed.read()
         assert code == 0, f"{block.text}\nended with {code}:\n{text}"
