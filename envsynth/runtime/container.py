@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import os
 import shutil
 import sys
@@ -22,6 +21,7 @@ from ..errors import EnvsynthError, SandboxError, boundary
 from .contract import JSON, Backend, Grade
 from .handin import grade_folder, without_unseen
 from .recipe import ensure_environment
+from .record import write_components
 from .rewards import reward_vector
 from .trees import Blobs, Manifest, load_manifest, materialise
 from .workspace import WorkspaceTask
@@ -120,13 +120,7 @@ def write_rewards(place: Path, grade: Grade) -> None:
     Raises:
         SandboxError: they cannot be written, or one is not finite.
     """
-    rewards = without_unseen(reward_vector(grade))
-    with boundary(SandboxError, "the rewards cannot be written", where=str(place)):
-        if not all(map(math.isfinite, rewards.values())):
-            raise ValueError("a component is not finite")
-        aside = place.with_name(f".{place.name}.{os.getpid()}")
-        aside.write_text(json.dumps(rewards, sort_keys=True), "utf-8")
-        aside.replace(place)
+    write_components(place, without_unseen(reward_vector(grade)))
 
 
 def _read(folder: Path) -> tuple[JSON, Contents]:
