@@ -139,6 +139,23 @@ def test_a_reset_after_any_prefix_is_a_fresh_reset(
     assert again == fresh(kind, packages, task, made)
 
 
+@pytest.mark.parametrize("kind", [runner for runner in RUNNERS if runner.pooled])
+def test_a_reset_forgets_what_was_undone_before(kind: type[Any], packages: Packages, pack: Pack) -> None:
+    """What a tool undoes is done again, by the calls of this episode alone."""
+    task = next(task for task in pack.budgets if task.startswith("waiting"))
+    visit, wait, first = Made("visit", {}), Made("wait", {}), Made("first", {})
+    runner = kind(packages[kind.format])
+    try:
+        for prefix in ([visit, first, visit], [wait, visit, visit, first]):
+            play(runner, task, prefix)
+            made = [visit, wait, first, visit]
+            assert play(runner, task, made) == fresh(kind, packages, task, made)
+        assert [turn.called.error != "" for turn in runner.episode.trace] == [False, False, True, False]
+        assert [row["at"][11:13] for row in runner.episode.trace[-1].called.result] == ["09", "10"]
+    finally:
+        runner.close()
+
+
 # --- episodes are apart -----------------------------------------------------------------------------------------
 
 
@@ -166,7 +183,7 @@ def test_interleaved_episodes_do_not_leak(kind: type[Any], packages: Packages, p
     assert seen == [fresh(kind, packages, task, calls_) for task, calls_ in zip(tasks, made, strict=True)]
 
 
-@LAW
+@settings(LAW, max_examples=60)
 @given(data=st.data())
 def test_forks_do_not_affect_each_other(pack: Pack, data: st.DataObject) -> None:
     task = data.draw(st.sampled_from(sorted(pack.budgets)))
