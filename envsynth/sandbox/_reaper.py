@@ -26,6 +26,9 @@ _KILL_S = 25.0
 def main() -> None:
     """Run the command, wait, kill what is left, report."""
     control, status = int(sys.argv[1]), int(sys.argv[2])
+    for handle in (control, status):
+        # A command that had them could end the watching, or write over what is reported.
+        os.set_inheritable(handle, False)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")

@@ -10,6 +10,7 @@ from ...runtime.contract import Sandbox
 from ._attacks import (
     BIG_FILES,
     DAEMON,
+    DESCRIPTORS,
     FORK_BOMB,
     MANY_FILES,
     MEMORY_HOG,
@@ -70,6 +71,9 @@ class CommandConformance(ConformanceFixtures):
     def test_host_environment_stays_out(self, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOST_SECRET", "s3cret")
         assert b"s3cret" not in shell(sandbox, "env").stdout
+
+    def test_descriptors_of_ours_stay_out(self, sandbox: Sandbox) -> None:
+        assert python(sandbox, DESCRIPTORS).stdout == b"[]\n"
 
     def test_private_home_and_temporary_folder_last(self, sandbox: Sandbox) -> None:
         assert shell(sandbox, 'echo h > "$HOME/x"; echo t > "${TMPDIR:-/tmp}/x"').exit_code == 0
