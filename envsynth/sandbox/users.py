@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..errors import SandboxError, SandboxUnavailable
 from ..runtime.contract import ExecResult, Limits, SandboxSpec
+from ._files import remove_tree
 from .local import LocalBackend, LocalSandbox
 
 __all__ = ["SHARED", "UserBackend"]
@@ -165,7 +166,7 @@ def _empty(folders: Sequence[Path], user: int) -> None:
                 if status.st_uid != user:
                     continue
                 if stat.S_ISDIR(status.st_mode):
-                    shutil.rmtree(entry.path)
+                    remove_tree(Path(entry.path))  # as deep as a user made it
                 else:
                     os.unlink(entry.path)  # noqa: PTH108 -- hot
 

@@ -50,6 +50,24 @@ def said(backend: UserBackend, grader: Path, command: str) -> str:
 
 
 @needs_root
+def test_folders_however_deep_are_taken_away(grader: Path) -> None:
+    script = (
+        "import os\n"
+        "for place in ('/tmp', '.'):\n"
+        "    here = os.open(place, os.O_RDONLY)\n"
+        "    for _ in range(3000):\n"
+        "        os.mkdir('deep', dir_fd=here)\n"
+        "        below = os.open('deep', os.O_RDONLY, dir_fd=here)\n"
+        "        os.close(here)\n"
+        "        here = below\n"
+        "print('deep enough')"
+    )
+    (grader / "layer" / "deep.py").write_text(script)
+    assert said(UserBackend(), grader, "umask 077; python3 deep.py; ls -d /tmp/deep") == "deep enough\n/tmp/deep\n"
+    assert not Path("/tmp/deep").exists()
+
+
+@needs_root
 def test_a_command_has_its_own_files_and_no_others(grader: Path) -> None:
     backend = UserBackend()
     out = said(

@@ -71,7 +71,8 @@ time.sleep(1)
 """
 DESCRIPTORS = """
 import os
-print([number for number in map(int, os.listdir("/proc/self/fd")) if number > 2 and os.path.exists(f"/dev/fd/{number}")])
+listed = map(int, os.listdir("/proc/self/fd"))
+print([number for number in listed if number > 2 and os.path.exists(f"/proc/self/fd/{number}")])
 """
 TWO_WORKERS = """
 import os
