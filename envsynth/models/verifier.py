@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,6 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
 from envsynth.models.base import Model
+
+_COMPONENT = re.compile(r"reward|outcome|process|gate|(check|criterion|gate|penalty)\..+")
+"""Names in a `runtime.rewards.reward_vector`."""
 
 
 class ChangedRow(Model):
@@ -102,18 +107,36 @@ class GroupSpec(Model):
     """What a trainer is to learn from a group of attempts at the task: the steps of `runtime.groups.learned`."""
 
     weights: dict[str, float] = Field(default_factory=lambda: {"reward": 1.0}, min_length=1)
-    """Of components (`reward`, `process`, `check.ID`, ...): each is normalised in its group on its own, then they are
-    summed so. With `reward` alone that is GRPO."""
+    """Of components (`reward`, which must be one, `process`, `check.ID`, ...), larger than 0: each is normalised in its
+    group on its own, then they are summed so, the others as far as no wrong attempt comes out above a right one. With
+    `reward` alone that is GRPO."""
     scaled: bool = True
     """False: advantages are not divided by the standard deviation of their group."""
     tokens: int | None = Field(default=None, ge=1)
     """Budget of tokens that the policy may write; an attempt that takes more has the reward -1. None: unlimited."""
-    length: float = Field(default=0.0, ge=0)
-    """What the bonus for being short is multiplied by before it is added to `reward`."""
+    length: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """What the bonus for being short is multiplied by before it is added to `reward`; less is where it would bring a
+    right attempt down to a wrong one."""
     ranked_by: Literal["", "process", "short"] = ""
     """By what advantage is moved among the attempts that passed, their sum being kept; empty: it is not."""
     spread: float = Field(default=0.5, ge=0, le=1)
     """How much of it is moved."""
+
+    @field_validator("weights")
+    @classmethod
+    def _weigh_what_there_is(cls, weights: dict[str, float]) -> dict[str, float]:
+        unknown = [name for name in weights if not _COMPONENT.fullmatch(name)]
+        if unknown:
+            raise ValueError(
+                f"{unknown[0]!r} is no component, such as reward, outcome, process, check.ID, criterion.ID"
+            )
+        if not all(math.isfinite(weight) and weight > 0 for weight in weights.values()):
+            raise ValueError("a weight is larger than 0 and finite; leave out what does not count")
+        if "reward" not in weights:
+            raise ValueError(
+                "`reward` must be among them: without it wrong attempts may count for more than right ones"
+            )
+        return weights
 
 
 class RewardSpec(Model):

@@ -19,6 +19,9 @@ _FLAT = 1e-9
 """Rewards that differ by no more than this say nothing."""
 _RIGHT = 0.9
 """Of a graded outcome, what counts as right."""
+_MAY_NOT_APPLY = ("process", "criterion.", "penalty.")
+"""Beginnings of the components that a grade has only where they apply."""
+_EVERYWHERE = ("reward", "outcome", "gate")
 
 
 class Advantages(NamedTuple):
@@ -47,7 +50,8 @@ class Rolled(NamedTuple):
     tokens: int = 0
     """That the policy wrote; where nobody counts, its turns."""
     failed: bool = False
-    """Whether the environment failed: such an attempt says nothing of the policy."""
+    """Whether the environment failed: such an attempt says nothing of the policy, and neither does one without
+    rewards."""
 
 
 class Learned(NamedTuple):
@@ -65,34 +69,33 @@ class Learned(NamedTuple):
 def learned(spec: JSON, group: Sequence[Rolled]) -> Learned:
     """From a group of attempts at one task to advantages, as the task's own reward says.
 
-    In this order: attempts whose environment failed are replaced, the budget of tokens overrides, the bonus for being
-    short is added, components are normalised and summed, advantage is moved among those that passed.
+    In this order: attempts whose environment failed are replaced, the bonus for being short is added, the budget of
+    tokens overrides, components are normalised and summed, advantage is moved among those that passed. No wish lifts a
+    wrong attempt (one that is over its budget of tokens is one) to a right one: the bonus, and the components beside
+    `reward`, count as far as they do not.
 
     Args:
         spec: the document of a `models.RewardSpec`.
         group: attempts.
 
     Raises:
-        ValueError: a component that is weighed is in no attempt.
+        ValueError: a component that is weighed is in no attempt although every grade has it, or is no finite number.
     """
     by = spec.get("group") or {}
-    places = recovered(range(len(group)), [one.failed for one in group])
+    places = recovered(range(len(group)), [one.failed or not one.rewards for one in group])
     if not places:
         return Learned((), (), (), flat=True)
     attempts = [group[place] for place in places]
-    tokens, rewards = [one.tokens for one in attempts], [one.rewards["reward"] for one in attempts]
-    passed = [reward >= _RIGHT for reward in rewards]
-    if by.get("length"):
+    tokens, rewards = [one.tokens for one in attempts], _component("reward", attempts)
+    over = [bool(by.get("tokens")) and budget_override(0.0, count, by["tokens"]) < 0 for count in tokens]
+    passed = [reward >= _RIGHT and not late for reward, late in zip(rewards, over, strict=True)]
+    # Where all are wrong, being short is giving up early.
+    if by.get("length") and any(passed):
+        most = min(by["length"], _margin(rewards, passed))
         bonuses = length_bonus(passed, tokens)
-        rewards = [reward + by["length"] * bonus for reward, bonus in zip(rewards, bonuses, strict=True)]
-    if by.get("tokens"):
-        over = [budget_override(0.0, count, by["tokens"]) for count in tokens]
-        rewards = [low or reward for low, reward in zip(over, rewards, strict=True)]
-        passed = [right and not low for right, low in zip(passed, over, strict=True)]
-    weights = by.get("weights") or {"reward": 1.0}
-    parts = {name: rewards if name == "reward" else _component(name, attempts) for name in weights}
-    scaled = by.get("scaled", True)
-    advantages = decoupled_advantages(parts, weights, scaled=scaled)
+        rewards = [reward + most * bonus for reward, bonus in zip(rewards, bonuses, strict=True)]
+    rewards = [-1.0 if late else reward for reward, late in zip(rewards, over, strict=True)]
+    advantages = _weighed(by, rewards, attempts, passed)
     values, merit = advantages.values, by.get("ranked_by")
     if merit:
         merits = _component("process", attempts) if merit == "process" else [-float(count) for count in tokens]
@@ -100,12 +103,50 @@ def learned(spec: JSON, group: Sequence[Rolled]) -> Learned:
     return Learned(places, tuple(rewards), values, advantages.flat and not any(values))
 
 
+def _weighed(by: JSON, rewards: list[float], attempts: Sequence[Rolled], passed: Sequence[bool]) -> Advantages:
+    """The weighed sum of components; those beside `reward` are lessened together where they would invert the order."""
+    weights, scaled = by.get("weights") or {"reward": 1.0}, by.get("scaled", True)
+    parts = {name: _component(name, attempts) for name in weights if name != "reward"}
+    first = decoupled_advantages({"reward": rewards}, {"reward": weights.get("reward", 0.0)}, scaled=scaled)
+    if not parts:
+        return first
+    beside = decoupled_advantages(parts, {name: weights[name] for name in parts}, scaled=scaled)
+    share = _share(first.values, beside.values, passed) if "reward" in weights else 1.0
+    values = tuple(one + share * two for one, two in zip(first.values, beside.values, strict=True))
+    return Advantages(values, flat=first.flat and (beside.flat or not share))
+
+
+def _share(first: Sequence[float], beside: Sequence[float], passed: Sequence[bool]) -> float:
+    """The most of `beside`, up to all, that takes no more than half of what `first` has between right and wrong."""
+    pairs = [
+        (first[one] - first[two], beside[two] - beside[one])
+        for one in range(len(passed)) if passed[one]
+        for two in range(len(passed)) if not passed[two]
+    ]  # fmt: skip
+    return min([1.0, *(max(0.0, apart) / (2 * against) for apart, against in pairs if against > 0)])
+
+
+def _margin(values: Sequence[float], passed: Sequence[bool]) -> float:
+    """By how much the least of those that passed is above the best of the others; infinite where there is but one kind.
+
+    Not negative.
+    """
+    right = [value for value, one in zip(values, passed, strict=True) if one]
+    wrong = [value for value, one in zip(values, passed, strict=True) if not one]
+    return max(0.0, min(right) - max(wrong)) if right and wrong else math.inf
+
+
 def _component(name: str, attempts: Sequence[Rolled]) -> list[float]:
     """A component of each attempt; where it does not apply, the mean of the others, which moves nothing."""
     found = [one.rewards[name] for one in attempts if name in one.rewards]
-    if not found:
+    if not found and not name.startswith(_MAY_NOT_APPLY):
         raise ValueError(f"no attempt has the component {name!r}")
-    return [one.rewards.get(name, statistics.fmean(found)) for one in attempts]
+    if name.startswith(_EVERYWHERE) and len(found) < len(attempts):
+        raise ValueError(f"an attempt has no component {name!r}: say `failed` where the environment did")
+    if not all(map(math.isfinite, found)):
+        raise ValueError(f"the component {name!r} of an attempt is no finite number")
+    without = statistics.fmean(found) if found and not name.startswith("penalty.") else 0.0
+    return [one.rewards.get(name, without) for one in attempts]
 
 
 def budget_override(reward: float, tokens: int, budget: int, slack: float = 1.0) -> float:
@@ -189,7 +230,8 @@ def ranked_advantages(
     """Advantages moved among the attempts that passed, towards those of more merit; their sum stays (GAGAR).
 
     A second aim, such as a process score or being short, so changes who of the right ones is followed, and never
-    whether right is better than wrong: with equal advantages all stay on their side of zero.
+    whether right is better than wrong: none falls below one that did not pass, and with equal advantages all stay on
+    their side of zero.
 
     Args:
         advantages: of one group.
@@ -206,7 +248,7 @@ def ranked_advantages(
     places = [place for place, right in enumerate(passed) if right]
     if len(places) < 2:
         return tuple(advantages)
-    unit = spread * min(abs(advantages[place]) for place in places)
+    unit = spread * min(_margin(advantages, passed), *(abs(advantages[place]) for place in places))
     moved = list(advantages)
     for place, rank in zip(places, _centred_ranks([merits[place] for place in places]), strict=True):
         moved[place] += unit * rank

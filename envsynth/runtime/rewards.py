@@ -106,7 +106,10 @@ def in_words(spec: JSON) -> str:
     weights = group.get("weights", {"reward": 1.0})
     if weights != {"reward": 1.0}:
         shares = ", ".join(f"{name} {weight:g}" for name, weight in sorted(weights.items()))
-        told.append(f"In a group of attempts each of these is normalised on its own before they are summed: {shares}.")
+        told.append(
+            f"In a group of attempts each of these is normalised on its own before they are summed: {shares}. "
+            "The others count as far as no wrong attempt comes out above a right one."
+        )
     if group.get("tokens"):
         told.append(f"An attempt that writes more than {group['tokens']} tokens has the reward -1.")
     if group.get("length"):

@@ -234,8 +234,75 @@ def test_a_process_that_does_not_apply_moves_nothing() -> None:
     assert found.advantages[0] > found.advantages[2] > found.advantages[1]
     assert found.advantages[2] == pytest.approx(0.0)
     assert not found.flat
-    with pytest.raises(ValueError, match="no attempt has the component 'process'"):
-        learned(spec_of(weights={"process": 1.0}), [rolled(1.0)])
+    plain = learned(spec_of(), [rolled(1.0), rolled(0.0)])
+    assert learned(spec_of(weights={"reward": 1.0, "process": 1.0}), [rolled(1.0), rolled(0.0)]) == plain
+
+
+@pytest.mark.parametrize(
+    ("weights", "group", "told"),
+    [
+        ({"reward": 1.0, "check.none": 1.0}, [rolled(1.0), rolled(0.0)], "no attempt has the component 'check.none'"),
+        ({"reward": 1.0}, [rolled(1.0), rolled(math.nan)], "'reward' of an attempt is no finite number"),
+        ({"reward": 1.0}, [rolled(1.0), Rolled({"outcome": 1.0})], "an attempt has no component 'reward'"),
+        ({"reward": 1.0, "process": 1.0}, [rolled(1.0, process=math.inf)], "'process' of an attempt is no finite"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(weights: dict, group: list[Rolled], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        learned(spec_of(weights=weights), group)
+
+
+def test_an_attempt_without_rewards_is_one_whose_environment_failed() -> None:
+    assert learned(spec_of(), [rolled(1.0), Rolled({}), rolled(0.0)]).places == (0, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ({"reward": -1.0}, "larger than 0"),
+        ({"reward": 0.0}, "larger than 0"),
+        ({"reward": math.nan}, "larger than 0"),
+        ({"reward": math.inf}, "larger than 0"),
+        ({"process": 1.0}, "`reward` must be among them"),
+        ({"reward": 1.0, "nonsense": 1.0}, "'nonsense' is no component"),
+    ],
+)
+def test_weights_that_would_teach_the_wrong_thing_are_refused(weights: dict, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        spec_of(weights=weights)
+
+
+GRADED = st.one_of(st.sampled_from([-1.0, 0.0, 0.3, 0.1 + 0.2, 0.89, 0.9, 0.95, 1.0]), st.floats(0, 1))
+ATTEMPTS = st.lists(
+    st.tuples(GRADED, st.integers(0, 10_000), st.sampled_from([None, 0.0, 0.5, 1.0])), min_size=2, max_size=9
+)
+WISHES = st.fixed_dictionaries({
+    "weights": st.sampled_from([{"reward": 1.0}, {"reward": 1.0, "process": 0.2}, {"reward": 0.1, "process": 9.0}]),
+    "scaled": st.booleans(),
+    "tokens": st.sampled_from([None, 1, 5_000]),
+    "length": st.sampled_from([0.0, 0.2, 2.0, 50.0]),
+    "ranked_by": st.sampled_from(["", "process", "short"]),
+    "spread": st.sampled_from([0.0, 0.5, 1.0]),
+})  # fmt: skip
+
+
+@given(ATTEMPTS, WISHES)
+def test_no_wish_lifts_a_wrong_attempt_above_a_right_one(group: list[tuple], wishes: dict) -> None:
+    attempts = [rolled(reward, tokens, process) for reward, tokens, process in group]
+    found = learned(spec_of(**wishes), attempts)
+    budget = wishes["tokens"] or math.inf
+    right = [reward >= 0.9 and tokens <= budget for reward, tokens, _ in group]
+    for one in range(len(group)):
+        for two in range(len(group)):
+            if right[one] and not right[two]:
+                assert found.rewards[one] > found.rewards[two]
+                assert found.advantages[one] >= found.advantages[two] - 1e-9
+    assert math.fsum(found.advantages) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_giving_up_early_is_not_learned_where_all_are_wrong() -> None:
+    found = learned(spec_of(length=0.2), [rolled(0.0, 1), rolled(0.0, 900)])
+    assert found == ((0, 1), (0.0, 0.0), (0.0, 0.0), True)
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.integers(0, 4)), min_size=2, max_size=12))
