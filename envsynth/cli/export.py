@@ -54,20 +54,18 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     from envsynth.catalog import Catalog
     from envsynth.cli._chat import export_attempts, require_fitting
     from envsynth.cli._options import catalog_path
-    from envsynth.cli._result import as_called, quoted
     from envsynth.cli._reward import read_reward, rewarded
     from envsynth.config import load_config
     from envsynth.errors import ConfigError
     from envsynth.exporters._manifest import record_selection
-    from envsynth.exporters.replay import plays
     from envsynth.splits import parsed_splits
 
     options = _options(option or [])
     splits = parsed_splits(split or [])
-    if splits and where:
-        raise ConfigError("both --split and --where are given", where="command line", next_step="leave one out")
     path = catalog_path(catalog)
     require_fitting(format, pairs=pairs, split=bool(splits), reward=reward is not None)
+    if splits and where:
+        raise ConfigError("both --split and --where are given", where="command line", next_step="leave one out")
     spec = None if reward is None else read_reward(reward)
     if format == "chat":
         export_attempts(path, out or load_config(catalog=path).out / "attempts-chat", where, options, pairs=pairs)
@@ -82,10 +80,16 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
             tasks = list(opened.tasks_by_id(ids))
             tasks = tasks if spec is None else list(rewarded(tasks, spec))
             pack = exporter.export(tasks, opened.blobs, folder / name if name else folder, given)
-            digest = record_selection(pack, _selection(name, where, splits, allow_shared))
-            typer.echo(f"{len(ids)} tasks in {pack}" + (f", {digest}" if digest else ""))
-            if plays(pack):
-                typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)
+            _tell(pack, len(ids), record_selection(pack, _selection(name, where, splits, allow_shared)))
+
+
+def _tell(pack: Path, count: int, digest: str) -> None:
+    from envsynth.cli._result import as_called, quoted
+    from envsynth.exporters.replay import plays
+
+    typer.echo(f"{count} tasks in {pack}" + (f", {digest}" if digest else ""))
+    if plays(pack):
+        typer.echo(f"Next: {as_called('envsynth')} replay {quoted(pack)}", err=True)
 
 
 def _selection(name: str, where: str, splits: dict[str, str], allow_shared: str) -> Selection:
