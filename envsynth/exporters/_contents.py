@@ -95,6 +95,11 @@ def json_lines(values: Iterable[object]) -> bytes:
     return "".join(f"{canonical_json(value)}\n" for value in values).encode("utf-8", "surrogatepass")
 
 
+def ascii_lines(rows: Iterable[Mapping[str, object]]) -> bytes:
+    """JSON in ASCII, a line each: some readers split lines at every separator that Unicode has."""
+    return "".join(json.dumps(row, sort_keys=True, ensure_ascii=True) + "\n" for row in rows).encode()
+
+
 class Shown:
     """What agents and readers may know of tasks; reads each world once."""
 

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from envsynth.errors import ExportError
-from envsynth.models import Task, canonical_json
+from envsynth.models import Task
 
-__all__ = ["PARTS", "Settings", "common_words", "content_digest", "json_bytes", "toml_text"]
+__all__ = ["Settings", "agent_seconds", "common_words", "content_digest", "docker_image", "toml_text"]
 
-PARTS = ("environment", "tests", "world")
-"""Folders that images are built from; the last is in the first one, where the task is played in a world."""
 _BUILD_S = 1800
 """Seconds for an image: pinned packages are installed, and in the grader's the tests run."""
 _AGENT_S = (900, 7200)
@@ -53,7 +51,7 @@ class Settings(NamedTuple):
 
         Args:
             task: the task's id.
-            part: one of `PARTS`.
+            part: `environment`, `tests` or `world`: what it is built from.
             files: what it is built from, by path: `{digest}` is theirs.
         """
         return self.image.format(task=task, part=part, digest=content_digest(files)[:12]) if self.image else ""
@@ -97,11 +95,6 @@ def toml_text(text: str) -> str:
     """A string of TOML; JSON's differ in the delete character and in halves of pairs."""
     whole = text.encode("utf-8", "replace").decode()
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def json_bytes(document: object) -> bytes:
-    """Canonical JSON and a newline."""
-    return (canonical_json(document) + "\n").encode("utf-8", "surrogatepass")
 
 
 def _strength(task: Task) -> Iterator[str]:

@@ -14,7 +14,6 @@ from envsynth.exporters._harbor_words import (
     agent_seconds,
     common_words,
     docker_image,
-    json_bytes,
     toml_text,
 )
 from envsynth.exporters._image import zipped
@@ -104,7 +103,7 @@ def _solution(task: Task, words: Mapping[str, str]) -> dict[str, bytes]:
     return {
         "solution/solve.sh": rendered("harbor/world/solve.sh"),
         "solution/client.py": rendered(CLIENT, **words),
-        "solution/calls.json": json_bytes([call.document() for call in calls]),
+        "solution/calls.json": json_lines([[call.document() for call in calls]]),
     }
 
 

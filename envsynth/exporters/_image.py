@@ -13,15 +13,18 @@ from io import BytesIO
 from typing import Any
 
 from envsynth.errors import ExportError
+from envsynth.exporters._contents import json_lines
 from envsynth.exporters._vendor import vendored
 from envsynth.models import Task
 from envsynth.runtime.interpreters import version_tuple
 from envsynth.runtime.recipe import environment_variables
 
-__all__ = ["image_words", "require_gradable", "runtime_archive", "variables", "zipped"]
+__all__ = ["graders_document", "image_words", "require_gradable", "runtime_archive", "variables", "zipped"]
 
 _BY_CALLS = re.compile(r"\b(trace|edits|answer)\b")
 """Tables that are empty where nobody made calls of ours."""
+_GRADED_BY = ("instruction", "environment", "verifier", "budget", "reference")
+"""Parts of a candidate that grading reads."""
 
 
 def require_gradable(task: Task, target: str) -> None:
@@ -102,6 +105,13 @@ def variables(task: Task, workdir: str) -> Iterator[str]:
             raise ExportError(f"the variable {name} cannot stand in a Dockerfile", where=task.id)
         quoted = re.sub(r'([\\"$])', r"\\\1", value)
         yield f'ENV {name}="{quoted}"'
+
+
+def graders_document(task: Task) -> bytes:
+    """The grading document of a workspace: what `runtime.container` and `runtime.testlog` read, and nothing else."""
+    document, candidate = task.document(), task.candidate.document()
+    lists = {name: document[name] for name in ("tests", "controls")}
+    return json_lines([{"id": task.id, **lists, "candidate": {name: candidate[name] for name in _GRADED_BY}}])
 
 
 def runtime_archive() -> bytes:

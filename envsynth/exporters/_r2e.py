@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from envsynth.exporters._gitdiff import GitFile, commit_id, git_diff
-from envsynth.exporters._swe import FAIL_TO_PASS, PASS_TO_PASS, Trees, image_name, test_names
+from envsynth.exporters._swe import FAIL_TO_PASS, PASS_TO_PASS, Trees, image_name, listed_tests
 from envsynth.hunks import changed_lines
 from envsynth.models import Task
 from envsynth.runtime.testkeys import locate
@@ -160,7 +160,7 @@ def _nodes(tree: ast.AST, *, inside_class: bool) -> Iterator[tuple[_Node, str]]:
 def _results(task: Task, trees: Trees, name: str, paths: Sequence[str]) -> dict[str, Any]:
     """Runs of the tests before and after, made of the measured lists: no run's own output is kept."""
     files = [path for path in paths if _is_test(path) and path in trees.graded]
-    wanted = frozenset(test_names(task)[FAIL_TO_PASS])
+    wanted = frozenset(listed_tests(task)[FAIL_TO_PASS])
     tests = {key: spelled in wanted for key, spelled in _tests(task, trees)}
     return {
         "repo_name": name, "new_commit_hash": commit_id(trees.whole),
@@ -179,8 +179,8 @@ def _log(tests: Mapping[str, bool], statuses: Mapping[bool, str]) -> str:
 
 
 def _tests(task: Task, trees: Trees) -> Iterator[tuple[str, str]]:
-    """Each listed test as a path with names, `PATH::NAME`, and as `test_names` spells it."""
-    names = test_names(task)
+    """Each listed test as a path with names, `PATH::NAME`, and as `listed_tests` spells it."""
+    names = listed_tests(task)
     for spelled in [*names[FAIL_TO_PASS], *names[PASS_TO_PASS]]:
         place = locate(spelled, trees.graded)
         case = f"[{place.case}]" if place and place.case else ""

@@ -13,7 +13,16 @@ from envsynth.models import Role, Task, role_of
 from envsynth.protocols import BlobStore
 from envsynth.runtime.testlog import spelled
 
-__all__ = ["FAIL_TO_PASS", "PASS_TO_PASS", "Trees", "image_name", "measured", "repository_of", "test_names", "trees_of"]
+__all__ = [
+    "FAIL_TO_PASS",
+    "PASS_TO_PASS",
+    "Trees",
+    "image_name",
+    "listed_tests",
+    "measured",
+    "repository_of",
+    "trees_of",
+]
 
 FAIL_TO_PASS, PASS_TO_PASS = "FAIL_TO_PASS", "PASS_TO_PASS"
 
@@ -69,17 +78,17 @@ def trees_of(task: Task, blobs: BlobStore) -> Trees:
         changes = git_files(blobs.get_tree(reference.changes), blobs)
     solved = {path: file for path, file in start.items() if path not in reference.removed} | changes
     free = frozenset(workspace.allowed)
-    graded = {path: file for path, file in start.items() if path in free or not is_guarded(task, path)}
+    graded = {path: file for path, file in start.items() if path in free or not _is_guarded(task, path)}
     graded |= {path: file for path, file in hidden.items() if path not in free}
     return Trees(start, solved, graded)
 
 
-def is_guarded(task: Task, path: str) -> bool:
+def _is_guarded(task: Task, path: str) -> bool:
     """Whether a path is of the tests or the configuration."""
     return role_of(path, task.candidate.workspace.roles) in (Role.TEST, Role.CONFIG)
 
 
-def test_names(task: Task) -> dict[str, list[str]]:
+def listed_tests(task: Task) -> dict[str, list[str]]:
     """FAIL_TO_PASS and PASS_TO_PASS as SWE-bench's parser spells the tests; where two fall together, as the first.
 
     Raises:

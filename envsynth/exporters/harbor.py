@@ -13,18 +13,17 @@ from functools import partial
 from pathlib import Path
 
 from envsynth.errors import ExportError, boundary
-from envsynth.exporters._contents import archive, contents
+from envsynth.exporters._contents import archive, contents, json_lines
 from envsynth.exporters._harbor_words import (
     Settings,
     agent_seconds,
     common_words,
     content_digest,
     docker_image,
-    json_bytes,
     toml_text,
 )
 from envsynth.exporters._harbor_world import CLIENT, world_directory, world_words
-from envsynth.exporters._image import image_words, require_gradable, runtime_archive, variables
+from envsynth.exporters._image import graders_document, image_words, require_gradable, runtime_archive, variables
 from envsynth.exporters._package import EVERY_KIND, Project, Target, export_package
 from envsynth.exporters._vendor import rendered
 from envsynth.models import FileMode, Task, WorldRef
@@ -117,20 +116,18 @@ def _directory(project: Project, task: Task, full_name: str, settings: Settings,
     needed = contents([task], project.blobs)
     words = image_words(task, settings.base) | _task_words(task, full_name, project.version)
     told = {"tree": task.candidate.workspace.tree, "recipe": task.candidate.workspace.recipe.document()}
-    document = {"id": task.id, **task.document()}
-    hidden = {key: document[key] for key in ("id", "candidate", "tests", "controls")}
     agent = {
         "Dockerfile": rendered("harbor/Dockerfile", **words),
         "runtime.zip": runtime,
         CONTENTS: archive(needed.visible, project.blobs),
-        TASK: json_bytes(told),
+        TASK: json_lines([told]),
     }
     grader = {
         "Dockerfile": rendered("harbor/tests_Dockerfile", **words),
         "test.sh": rendered("harbor/test.sh", **words),
         "runtime.zip": runtime,
         CONTENTS: archive(needed.visible | needed.hidden, project.blobs),
-        TASK: json_bytes(hidden),
+        TASK: graders_document(task),
     }
     words |= {
         "agent_image": docker_image(settings.image_of(task.id, "environment", agent)),

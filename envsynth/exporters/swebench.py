@@ -9,11 +9,18 @@ from collections.abc import Mapping
 import yaml
 
 from envsynth.errors import ExportError, boundary
-from envsynth.exporters._contents import archive, contents
+from envsynth.exporters._contents import archive, ascii_lines, contents, json_lines
 from envsynth.exporters._gitdiff import AUTHOR, MESSAGE, TIME
-from envsynth.exporters._image import image_words, require_gradable, runtime_archive, variables, zipped
+from envsynth.exporters._image import (
+    graders_document,
+    image_words,
+    require_gradable,
+    runtime_archive,
+    variables,
+    zipped,
+)
 from envsynth.exporters._package import PackageExporter, Project, Target
-from envsynth.exporters._swe import image_name, measured, repository_of, test_names, trees_of
+from envsynth.exporters._swe import image_name, listed_tests, measured, repository_of, trees_of
 from envsynth.exporters._vendor import rendered
 from envsynth.models import Task, canonical_json
 from envsynth.protocols import BlobStore
@@ -24,8 +31,6 @@ __all__ = ["Swebench"]
 SPLIT = "test"
 LOG_PARSER = "parse_log_pytest_v2"
 _WORKDIR = "/testbed"
-_GRADED_BY = ("instruction", "environment", "verifier", "budget", "reference")
-"""Parts of a candidate that grading reads."""
 
 
 def _files(project: Project) -> dict[str, bytes]:
@@ -42,9 +47,7 @@ def _files(project: Project) -> dict[str, bytes]:
         directory = _directory(project, task, runtime)
         files |= {f"tasks/{task.id}/{path}": content for path, content in directory.items()}
         rows.append(_row(project, task, directory))
-    # Whoever reads them splits lines at every separator that Unicode has.
-    lines = (json.dumps(row, sort_keys=True, ensure_ascii=True) + "\n" for row in rows)
-    files[f"{project.name}-{SPLIT}.jsonl"] = "".join(lines).encode()
+    files[f"{project.name}-{SPLIT}.jsonl"] = ascii_lines(rows)
     return files
 
 
@@ -60,7 +63,7 @@ def _directory(project: Project, task: Task, runtime: bytes) -> dict[str, bytes]
     }  # fmt: skip
     return {
         "task.yaml": _yaml(_configuration(project, task, trees.base_commit)),
-        "tests.json": (json.dumps(test_names(task), indent=2, ensure_ascii=False) + "\n").encode(),
+        "tests.json": (json.dumps(listed_tests(task), indent=2, ensure_ascii=False) + "\n").encode(),
         "problem_statement.md": (task.candidate.instruction.strip() + "\n").encode("utf-8", "replace"),
         "gold.patch": trees.gold.encode(),
         "test.patch": trees.tests.encode(),
@@ -69,19 +72,15 @@ def _directory(project: Project, task: Task, runtime: bytes) -> dict[str, bytes]
         ".dockerignore": rendered("swebench/dockerignore"),
         "image/runtime.zip": runtime,
         f"image/{CONTENTS}": archive(needed.visible, project.blobs),
-        f"image/{TASK}": _json({"tree": task.candidate.workspace.tree, "recipe": recipe.document()}),
+        f"image/{TASK}": json_lines([{"tree": task.candidate.workspace.tree, "recipe": recipe.document()}]),
     }
 
 
 def _hidden_archive(task: Task, digests: frozenset[str], blobs: BlobStore) -> bytes:
     """What the evaluation script brings: hidden contents, and the document that grading goes by."""
-    document = {"id": task.id, **task.document()}
-    graded = {key: document[key] for key in ("id", "tests", "controls")}
-    candidate = task.candidate.document()
-    graded["candidate"] = {name: candidate[name] for name in _GRADED_BY}
     with boundary(ExportError, "a content is missing", where=task.id):
         files = {digest: blobs.get(digest) for digest in digests - {task.candidate.solution.patch}}
-    return zipped({**files, TASK: _json(graded)})
+    return zipped({**files, TASK: graders_document(task)})
 
 
 def _configuration(project: Project, task: Task, base_commit: str) -> dict[str, object]:
@@ -106,7 +105,7 @@ def _row(project: Project, task: Task, directory: Mapping[str, bytes]) -> dict[s
     return {
         **{name: value for name, value in told.items() if name not in ("split", "datasets")},
         **{name: directory[path].decode() for name, path in texts.items()},
-        **{name: json.dumps(names) for name, names in test_names(task).items()},
+        **{name: json.dumps(names) for name, names in listed_tests(task).items()},
         "hints_text": "",
     }
 
@@ -117,10 +116,6 @@ def _yaml(document: Mapping[str, object]) -> bytes:
 
 def _base64(content: bytes) -> str:
     return base64.encodebytes(content).decode().rstrip("\n")
-
-
-def _json(document: object) -> bytes:
-    return (canonical_json(document) + "\n").encode("utf-8", "surrogatepass")
 
 
 class Swebench(PackageExporter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from envsynth.exporters import _contents
 from envsynth.exporters._folder import MANIFEST, manifest_bytes, require_free, write_pack
 from envsynth.exporters._package import ordered, pack_name, pack_version, source_table
 from envsynth.exporters._r2e import r2e_row
-from envsynth.exporters._swe import Trees, image_name, measured, repository_of, test_names, trees_of
+from envsynth.exporters._swe import Trees, image_name, listed_tests, measured, repository_of, trees_of
 from envsynth.exporters._vendor import rendered
 from envsynth.models import Task, canonical_json
 from envsynth.protocols import BlobStore
@@ -63,7 +62,8 @@ def _files(name: str, version: str, tasks: Sequence[Task], blobs: BlobStore) -> 
             "swesmith/README.md", name=name, count=str(len(tasks)), envsynth_version=__version__,
             sources=source_table(tasks, texts),
         ),
-        f"data/swesmith-{_SPLIT}.jsonl": _lines(smith), f"data/r2e-{_SPLIT}.jsonl": _lines(r2e),
+        f"data/swesmith-{_SPLIT}.jsonl": _contents.ascii_lines(smith),
+        f"data/r2e-{_SPLIT}.jsonl": _contents.ascii_lines(r2e),
         **{text.path: text.content for text in texts},
     }  # fmt: skip
     document = _contents.manifest(name, version, tasks, texts)
@@ -76,10 +76,5 @@ def _smith_row(task: Task, trees: Trees) -> dict[str, Any]:
     """SWE-smith's columns; its patch makes the bug."""
     return {
         "instance_id": task.id, "repo": repository_of(task), "image_name": image_name(task.id), "patch": trees.bug,
-        "problem_statement": task.candidate.instruction.strip(), **test_names(task),
+        "problem_statement": task.candidate.instruction.strip(), **listed_tests(task),
     }  # fmt: skip
-
-
-def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """JSON lines in ASCII: some readers split at every separator that Unicode has."""
-    return "".join(json.dumps(row, sort_keys=True, ensure_ascii=True) + "\n" for row in rows).encode()
