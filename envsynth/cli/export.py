@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -12,6 +13,7 @@ from envsynth.cli._options import CatalogOption, WhereOption
 if TYPE_CHECKING:
     from envsynth.catalog import Catalog
     from envsynth.exporters._manifest import Selection
+    from envsynth.models import RewardSpec
 
 
 def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
@@ -50,14 +52,11 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     Splits must share no task, near-duplicate, world, company, mechanism, skin or repository; what they share is named,
     and nothing is written.
     """
-    from envsynth import plugins
-    from envsynth.catalog import Catalog
     from envsynth.cli._chat import export_attempts, require_fitting
     from envsynth.cli._options import catalog_path
-    from envsynth.cli._reward import read_reward, rewarded
+    from envsynth.cli._reward import read_reward
     from envsynth.config import load_config
     from envsynth.errors import ConfigError
-    from envsynth.exporters._manifest import record_selection
     from envsynth.splits import parsed_splits
 
     options = _options(option or [])
@@ -70,17 +69,39 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     if format == "chat":
         export_attempts(path, out or load_config(catalog=path).out / "attempts-chat", where, options, pairs=pairs)
         return
+    wanted = _Wanted(where, splits, allow_shared)
+    for pack, count, digest in _packs(path, format, out, wanted, options, spec):
+        _tell(pack, count, digest)
+
+
+class _Wanted(NamedTuple):
+    """Which tasks, in which packs."""
+
+    where: str
+    splits: dict[str, str]
+    allow_shared: str
+
+
+def _packs(  # noqa: PLR0913, PLR0917 (what a command line may say)
+    path: Path, format: str, out: Path | None, wanted: _Wanted, options: dict[str, str], spec: RewardSpec | None
+) -> Iterator[tuple[Path, int, str]]:
+    """Write each pack: its folder, its number of tasks, its digest."""
+    from envsynth import plugins
+    from envsynth.catalog import Catalog
+    from envsynth.cli._reward import rewarded
+    from envsynth.config import load_config
+    from envsynth.exporters._manifest import record_selection
+
     exporter = plugins.load("exporters", format)()
     config = load_config(catalog=path, format=format)
     folder = out or config.out / config.pack_name
     with Catalog.open(path, read_only=True) as opened:
-        chosen = _chosen(opened, path, where, splits, allow_shared)
-        for name, ids in chosen.items():
+        for name, ids in _chosen(opened, path, *wanted).items():
             given = {"name": f"{folder.name}-{name}".lower(), **options} if name else options
             tasks = list(opened.tasks_by_id(ids))
             tasks = tasks if spec is None else list(rewarded(tasks, spec))
             pack = exporter.export(tasks, opened.blobs, folder / name if name else folder, given)
-            _tell(pack, len(ids), record_selection(pack, _selection(name, where, splits, allow_shared)))
+            yield pack, len(ids), record_selection(pack, _selection(name, *wanted))
 
 
 def _tell(pack: Path, count: int, digest: str) -> None:
