@@ -82,7 +82,7 @@ class _Wanted(NamedTuple):
     allow_shared: str
 
 
-def _packs(  # noqa: PLR0913, PLR0917 (what a command line may say)
+def _packs(
     path: Path, format: str, out: Path | None, wanted: _Wanted, options: dict[str, str], spec: RewardSpec | None
 ) -> Iterator[tuple[Path, int, str]]:
     """Write each pack: its folder, its number of tasks, its digest."""
