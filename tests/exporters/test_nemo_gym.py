@@ -224,3 +224,16 @@ def test_the_server_as_agents_and_environment_servers_use_it(
         "1.0 0.0 {'outcome': 1.0, 'gate': 1.0} True", "409 409", "0.0", "409", "{'resources_session_id': 'e'}",
         "1.0 {'resources_session_id': 'e'}", "409", "True", "400", "True",
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_a_session_outlives_a_request_that_fails(pack: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    # Agents keep the cookies of the latest answer, and hand every name that a model calls to the server as a route.
+    code = SERVER + (
+        "answer = seeded(first).post('/aggregate_metrics', json={'verify_responses': [{}]})\n"
+        "agent = TestClient(app, cookies=dict(answer.cookies))\n"
+        "print(answer.status_code, agent.post('/verify', json=body(first)).json()['reward'])\n"
+    )
+    cache = tmp_path_factory.getbasetemp() / "targets-cache"
+    assert run(code, pack, interpreter_of("nemo-gym", cache)) == ["500 0.0"]
