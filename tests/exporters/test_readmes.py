@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -42,8 +43,16 @@ SAYS: Mapping[str, tuple[str, ...]] = {
     "inspect": ("^0.0 .*" + _REWARDS,),
     "mcp": (_NOTHING_FOUND, _REWARDS),
     "agentlightning": (r'"status": ?"ok"', r"^\w+ queuing$"),
+    "verl": (r'"agent_name": ?"desk_tasks"', r"/desk_tasks/rows\.parquet \S+/desk_tasks/agent_loop\.yaml$"),
+    "nemo-gym": (r"^returns-desk-\S+ ", r"^\['\w+', "),
 }
 """What is true of the worlds' README of each target, in the order of its blocks."""
+_PLAYED = ("^shop$|shop/prices.py|exit_code: 0", r"^0\.0( \{'fail_to_pass': False, 'pass_to_pass': True.*)?$")
+SAYS_OF_WORKSPACES: Mapping[str, tuple[str, ...]] = {
+    "gymnasium": _PLAYED, "trl": _PLAYED, "swebench": ("looks well formed",),
+}  # fmt: skip
+BEGINS: Mapping[str, list[str]] = {"harbor": ["bash", "bash"], "nemo-gym": ["python", "bash"]}
+"""Languages of the first blocks that are run, where they are not those of a package: install, then play."""
 UNTOLD = ("inspect", "reasoning-gym")
 """Whose README does not print the first task's instruction."""
 SILENT = ("inspect", "skyrl-gym", "agentlightning", "verifiers", "reasoning-gym")
@@ -76,23 +85,44 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return Cache(tmp_path_factory.mktemp("readme-worlds"))
 
 
-def world_pack(target: str, store: Cache, out: Path) -> Path:
+def world_pack(target: str, store: Cache, out: Path, **options: str) -> Path:
     tasks = [worlds.make_world_task(store, name) for name in worlds.TASKS]
-    return plugins.load("exporters", target)().export(tasks, store, out / "desk-tasks", {})
+    return plugins.load("exporters", target)().export(tasks, store, out / "desk-tasks", options)
 
 
-@pytest.mark.parametrize("target", [*SAYS, "parquet"])
-def test_a_readme_says_what_it_needs_before_what_it_shows(target: str, store: Cache, tmp_path: Path) -> None:
-    blocks = blocks_of(world_pack(target, store, tmp_path) / "README.md")
+def workspace_pack(target: str, cache: Cache, out: Path) -> Path:
+    return plugins.load("exporters", target)().export([tiny.make_task(cache)], cache, out / "shop-tasks", {})
+
+
+def says_what_it_needs(pack: Path, target: str) -> None:
+    blocks = blocks_of(pack / "README.md")
     run = [block for block in blocks if not block.lack]
     assert {block.language for block in blocks} <= {"bash", "python", "json"}
-    assert [block.language for block in run[:2]] == ["bash", "python"]
-    assert run[0].text.startswith("pip install")
-    assert len([line for line in run[1].text.splitlines() if line.strip()]) <= 15
+    assert [block.language for block in run[:2]] == BEGINS.get(target, ["bash", "python"])
+    assert run[0].text.startswith("pip install") or run[0].language == "python"
+    for block in run[:2]:
+        assert len([line for line in block.text.splitlines() if line.strip()]) <= 15
     for block in blocks:
         if block.lack:
             said = " ".join(block.before.strip().rpartition("\n\n")[2].split())
             assert re.search(rf"\bneeds?\b.*\b{block.lack}\b", said), said
+
+
+@pytest.mark.parametrize("target", [*SAYS, "parquet", "harbor"])
+def test_a_readme_says_what_it_needs_before_what_it_shows(target: str, store: Cache, tmp_path: Path) -> None:
+    says_what_it_needs(world_pack(target, store, tmp_path), target)
+
+
+@pytest.mark.parametrize("target", [*SAYS_OF_WORKSPACES, "swesmith", "harbor", "verl", "nemo-gym"])
+def test_a_readme_of_workspaces_says_what_it_needs(target: str, cache: Cache, tmp_path: Path) -> None:
+    says_what_it_needs(workspace_pack(target, cache, tmp_path), target)
+
+
+def test_a_readme_says_that_naming_images_takes_docker(store: Cache, tmp_path: Path) -> None:
+    pack = world_pack("harbor", store, tmp_path, image="registry.example/desk:{task}-{part}-{digest}")
+    says_what_it_needs(pack, "harbor")
+    (block,) = (block for block in blocks_of(pack / "README.md") if "docker build" in block.text)
+    assert block.lack == "Docker"
 
 
 class Stranger:
@@ -100,14 +130,17 @@ class Stranger:
 
     def __init__(self, venv: Path, pack: Path, cache: Path) -> None:
         self._pack = pack
+        blocks = [block.text for block in blocks_of(pack / "README.md") if not block.lack]
+        self.installs = [text for text in blocks if "pip install" in text]
         self._groups: list[int] = []
         self.variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ENVSYNTH"))},
             "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(venv),
             "ENVSYNTH_CACHE": str(cache), "HF_HOME": str(cache / "hub"), "PIP_QUIET": "1",
-            # So that it is the installed package that is imported, and not this folder.
-            "PYTHONSAFEPATH": "1",
         }  # fmt: skip
+        if any("pip install ." in text for text in self.installs):
+            # So that it is the installed package that is imported, and not this folder.
+            self.variables["PYTHONSAFEPATH"] = "1"
 
     def run(self, block: Block, log: Path) -> str:
         """What a block prints."""
@@ -157,12 +190,11 @@ def stranger(target: str, pack: Path, folder: Path, cache: Path) -> Iterator[Str
     python = next((known[version] for version in versions if version in known), versions[0])
     uv = find_uv_bin()
     subprocess.run([uv, "venv", "--quiet", "--no-config", "--seed", "--python", python, folder / "venv"], check=True)
-    project = pack / "pyproject.toml"
+    one, project = Stranger(folder / "venv", pack, cache), pack / "pyproject.toml"
     needed = tomllib.loads(project.read_text("utf-8"))["project"]["dependencies"] if project.is_file() else []
-    if needed:
+    if needed and one.installs:
         install = [uv, "pip", "install", "--quiet", "--no-config", "--python", str(folder / "venv" / "bin" / "python")]
         subprocess.run([*install, *needed], check=True)
-    one = Stranger(folder / "venv", pack, cache)
     try:
         yield one
     finally:
@@ -199,15 +231,39 @@ def test_a_readme_of_worlds_runs_as_written(target: str, store: Cache, tmp_path:
 @pytest.mark.network
 @pytest.mark.sandbox
 @pytest.mark.skipif(bool(tiny.no_bubblewrap()), reason=tiny.no_bubblewrap())
-@pytest.mark.parametrize("target", ["gymnasium", "trl"])
+@pytest.mark.parametrize("target", SAYS_OF_WORKSPACES)
 def test_a_readme_of_workspaces_runs_as_written(target: str, cache: Cache, tmp_path: Path) -> None:
-    pack = plugins.load("exporters", target)().export([tiny.make_task(cache)], cache, tmp_path / "shop-tasks", {})
+    pack = workspace_pack(target, cache, tmp_path)
     with stranger(target, pack, tmp_path, cache.root) as reader:
         printed = reader.read(tmp_path)
     assert compared(printed) == ["idle", "reference"]
     assert "It must be a percentage" in printed
-    assert re.search("^shop$|shop/prices.py|exit_code: 0", printed, re.M)
-    assert re.search(r"^0\.0( \{'fail_to_pass': False, 'pass_to_pass': True.*)?$", printed, re.M)
+    assert [words for words in SAYS_OF_WORKSPACES[target] if not re.search(words, printed, re.M)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.sandbox
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces of Harbor's trials need root")
+@pytest.mark.skipif(bool(tiny.no_bubblewrap()), reason=tiny.no_bubblewrap())
+def test_a_readme_of_trials_runs_as_written(store: Cache, tmp_path: Path) -> None:
+    task = worlds.make_world_task(store, "returns-desk-refund")
+    pack = plugins.load("exporters", "harbor")().export([task], store, tmp_path / "desk-tasks", {})
+    with stranger("harbor", pack, tmp_path, tmp_path / "cache") as reader:
+        printed = reader.read(tmp_path)
+    trials = [json.loads(path.read_text("utf-8")) for path in pack.glob("jobs/*/*/result.json")]
+    earned = [(trial["agent_info"]["name"], trial["verifier_result"]["rewards"]["reward"]) for trial in trials]
+    assert sorted(earned) == [("nop", 0.0), ("oracle", 1.0)], printed
+    assert compared(printed) == sorted(worlds.entry("returns-desk-refund")["panel"])
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_a_readme_of_repairs_runs_as_written(cache: Cache, tmp_path: Path) -> None:
+    pack = workspace_pack("swesmith", cache, tmp_path)
+    with stranger("swesmith", pack, tmp_path, tmp_path / "cache") as reader:
+        printed = reader.read(tmp_path)
+    assert f"{tiny.make_task(cache).id} {tiny.make_task(cache).candidate.instruction[:100]}" in printed
 
 
 @pytest.mark.slow
