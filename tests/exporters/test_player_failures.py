@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import tiny_worlds as worlds
+from runners import OfVerifiers, imported
 
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
@@ -76,3 +79,45 @@ def test_trl_is_given_no_reward_of_a_failed_environment(
     env.reset(**row)
     assert isinstance(env.get_reward(), float)
     env._player.close()
+
+
+@pytest.mark.slow
+def test_verifiers_is_given_no_reward_of_a_failed_environment(tmp_path: Path) -> None:
+    store = Cache(tmp_path / "cache")
+    with imported([worlds.make_world_task(store, worlds.TASKS[0])], store, tmp_path) as packages:
+        taskset = packages["verifiers"].taskset
+        task = min(taskset.PACK.budgets)
+        calls = next(line["calls"] for line in taskset.PACK.panel() if line["label"] == "reference")
+        runner = OfVerifiers(packages["verifiers"])
+        runner.begin(task)
+        for call in calls:
+            runner.call(call["tool"], call["arguments"])
+        row, trace = taskset.WorldTask(), SimpleNamespace(state=runner.toolset.sent)
+        row.data = SimpleNamespace(task_id=task)
+        assert asyncio.run(row.reward(trace)) == 1.0
+        runner.begin(task)
+        runner.call(calls[0]["tool"], calls[0]["arguments"])
+        runner.player._episode = Broken(runner.player._episode, SandboxError)
+        assert "the environment failed" in runner.call(calls[1]["tool"], calls[1]["arguments"])
+        trace.state = runner.toolset.sent
+        assert asyncio.run(row.over(trace))
+        for grading in (row.reward, row.components):
+            with pytest.raises(RuntimeError, match="the environment failed: SandboxError: gone"):
+                asyncio.run(grading(trace))
+
+
+@pytest.mark.slow
+def test_verifiers_is_told_calls_that_an_earlier_answer_could_not_tell(tmp_path: Path) -> None:
+    store = Cache(tmp_path / "cache")
+    with imported([worlds.make_world_task(store, worlds.TASKS[0])], store, tmp_path) as packages:
+        taskset = packages["verifiers"].taskset
+        task = min(taskset.PACK.budgets)
+        calls = next(line["calls"] for line in taskset.PACK.panel() if line["label"] == "reference")
+        runner = OfVerifiers(packages["verifiers"])
+        runner.begin(task)
+        before = runner.toolset.sent
+        runner.call(calls[0]["tool"], calls[0]["arguments"])
+        runner.toolset.sent = before  # as where the host was not reached
+        for call in calls[1:]:
+            runner.call(call["tool"], call["arguments"])
+        assert taskset.rewards_of(task, runner.toolset.sent.calls)["reward"] == 1.0
