@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from envsynth.errors import ExportError
@@ -18,6 +19,7 @@ from envsynth.exporters._vendor import vendored
 from envsynth.models import Task
 from envsynth.runtime.interpreters import version_tuple
 from envsynth.runtime.recipe import environment_variables
+from envsynth.sandbox.users import SHARED
 
 __all__ = ["graders_document", "image_words", "require_gradable", "runtime_archive", "variables", "zipped"]
 
@@ -53,8 +55,9 @@ def image_words(task: Task, base: str) -> dict[str, str]:
         base: image to use instead of the known one, with `{python}` for the interpreter's version; may be empty.
 
     Returns:
-        `image`, `python` (the command that runs the runtime), `stages` that come before the first, and what brings a
-        `second_python` where the task's own is too old for the runtime.
+        `image`, `python` (the command that runs the runtime), `stages` that come before the first, what brings a
+        `second_python` where the task's own is too old for the runtime, and `shut_folders`: the line that takes every
+        user's right to write where the grader does not clean up.
 
     Raises:
         ExportError: there is no image for this interpreter.
@@ -68,14 +71,22 @@ def image_words(task: Task, base: str) -> dict[str, str]:
         )
     image = (base or images["task"]).replace("{python}", version)
     if version_tuple(version) >= version_tuple(known["runtime_from"]):
-        return {"image": image, "python": "python3", "stages": "", "second_python": ""}
+        return {"image": image, "python": "python3", "stages": "", "second_python": "", "shut_folders": _shut_folders()}
     return {
         "image": image,
         "python": "env LD_LIBRARY_PATH=/opt/python/lib PATH=/opt/python/bin:$PATH /opt/python/bin/python3",
         "stages": f"FROM {images['runtime']} AS runtime\nRUN pip install --no-cache-dir uv=={known['uv']}\n",
         "second_python": "# The runtime's own interpreter: the task's is too old for it.\n"
         "COPY --from=runtime /usr/local /opt/python",
+        "shut_folders": _shut_folders(),
     }
+
+
+def _shut_folders() -> str:
+    own = [Path("/proc"), Path("/sys"), Path("/dev")]
+    emptied = [place for place in SHARED if not any(place.is_relative_to(parent) for parent in own)]
+    kept = " -o ".join(f"-path {place}" for place in [*own, *emptied])
+    return rf"RUN find / -xdev \( {kept} \) -prune -o \( -type d -o -type f \) -perm -0002 -exec chmod o-w {{}} +"
 
 
 @dataclass

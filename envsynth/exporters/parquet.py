@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import duckdb
-
 from envsynth import __version__
-from envsynth.errors import ExportError, boundary
+from envsynth.errors import ExportError
 from envsynth.exporters import _contents
 from envsynth.exporters._folder import MANIFEST, manifest_bytes, require_free, write_pack
 from envsynth.exporters._package import EVERY_KIND, ordered, pack_name, pack_version, source_table
+from envsynth.exporters._tables import parquet_bytes
 from envsynth.exporters._vendor import rendered
 from envsynth.models import Task, canonical_json
 from envsynth.protocols import BlobStore
@@ -88,23 +86,9 @@ _INTEGERS = frozenset({"attacks", "attacks_worked"})
 
 
 def _table(rows: Sequence[Mapping[str, object]]) -> bytes:
-    """A parquet file; one thread, so that the same rows give the same bytes."""
-    columns = list(rows[0])
-    typed = ", ".join(f"{name} {_sql_type(name)}" for name in columns)
-    with (
-        boundary(ExportError, "the table cannot be written", where="parquet"),
-        tempfile.TemporaryDirectory() as folder,
-        duckdb.connect(config={"threads": 1}) as connection,
-    ):
-        path = Path(folder) / "table.parquet"
-        lists = ", ".join(f"${name}::{_sql_type(name)}[] AS {name}" for name in columns)
-        values = {name: [row[name] for row in rows] for name in columns}
-        connection.execute(f"CREATE TABLE rows ({typed})")
-        unnested = ", ".join(f"unnest({name})" for name in columns)
-        connection.execute(f"INSERT INTO rows SELECT {unnested} FROM (SELECT {lists})", values)
-        quoted = str(path).replace("'", "''")  # COPY takes no parameter for it
-        connection.execute(f"COPY rows TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
-        return path.read_bytes()
+    """Rows of equal columns as a parquet file."""
+    unnested = ", ".join(f"unnest(${name}::{_sql_type(name)}[]) AS {name}" for name in rows[0])
+    return parquet_bytes(f"SELECT {unnested}", {name: [row[name] for row in rows] for name in rows[0]}, where="parquet")
 
 
 def _sql_type(name: str) -> str:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
-
-from envsynth.errors import ExportError, boundary
 from envsynth.exporters._contents import json_lines
 from envsynth.exporters._package import EVERY_KIND, PackageExporter, Project, Target
+from envsynth.exporters._tables import parquet_bytes
 from envsynth.models import Task
 
 __all__ = ["Verl"]
 
-_NESTED = """
-COPY (
-    SELECT
-        $package AS agent_name, $package AS data_source, 'tool use' AS ability,
-        [{'role': 'user', 'content': content}] AS prompt,
-        {'style': 'rule', 'ground_truth': ''} AS reward_model,
-        {'index': index, 'task': task} AS extra_info
-    FROM (SELECT unnest($index) AS index, unnest($task) AS task, unnest($content) AS content)
-    ORDER BY index
-) TO '%s' (FORMAT parquet, COMPRESSION zstd)
-"""
+_COLUMNS = Path(__file__).parent / "templates" / "verl" / "rows.sql"
 
 
 def _rows(project: Project) -> dict[str, bytes]:
@@ -46,19 +33,12 @@ def _rows(project: Project) -> dict[str, bytes]:
 
 
 def _table(package: str, tasks: Sequence[Task]) -> bytes:
-    """The rows as a parquet file; one thread, so that the same rows give the same bytes."""
+    """The rows as a parquet file."""
     values = {
         "package": package, "index": list(range(len(tasks))), "task": [task.id for task in tasks],
         "content": [task.candidate.instruction for task in tasks],
     }  # fmt: skip
-    with (
-        boundary(ExportError, "the table cannot be written", where="verl"),
-        tempfile.TemporaryDirectory() as folder,
-        duckdb.connect(config={"threads": 1}) as connection,
-    ):
-        path = Path(folder) / "rows.parquet"
-        connection.execute(_NESTED % path, values)
-        return path.read_bytes()
+    return parquet_bytes(_COLUMNS.read_text("utf-8"), values, where="verl")
 
 
 class Verl(PackageExporter):
