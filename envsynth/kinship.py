@@ -47,6 +47,9 @@ _FIGURES = re.compile(r"[\d :+./T-]+")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@]*@)?(?:www\.)?([^/:]*)(?::\d+)?/")
 _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)")
 
+_Labelled = Mapping[tuple[str, str], Counter[str]]
+"""Numbers of worlds, by trait and label."""
+
 
 class _Repository(NamedTuple):
     name: str
@@ -200,7 +203,7 @@ def _related(one: _Repository, two: _Repository) -> str:
 def _like_worlds(one: Kin, two: Kin) -> Iterator[Shared]:
     ones = {label: counted for label, (_, counted) in one.worlds.items() if counted.total() >= _LEAST_NUMBERS}
     twos = {label: counted for label, (_, counted) in two.worlds.items() if counted.total() >= _LEAST_NUMBERS}
-    for mine, other in sorted(_candidates(ones, twos)):
+    for mine, other in sorted(_pairs(ones, twos)):
         alike = (ones[mine] & twos[other]).total() / min(ones[mine].total(), twos[other].total())
         if alike >= LIKE and mine != other:
             trait = mine[0] if mine[0] == other[0] else "near-duplicate"
@@ -208,10 +211,7 @@ def _like_worlds(one: Kin, two: Kin) -> Iterator[Shared]:
             yield Shared(trait, value, one.worlds[mine][0], two.worlds[other][0])
 
 
-Labelled = Mapping[tuple[str, str], Counter[str]]
-
-
-def _candidates(ones: Labelled, twos: Labelled) -> set[tuple[tuple[str, str], tuple[str, str]]]:
+def _pairs(ones: _Labelled, twos: _Labelled) -> set[tuple[tuple[str, str], tuple[str, str]]]:
     """Pairs that may be alike, without comparing all.
 
     Of worlds with a share of `LIKE` in common, the rarest columns of the smaller one, as many as make up more than the
@@ -225,7 +225,7 @@ def _candidates(ones: Labelled, twos: Labelled) -> set[tuple[tuple[str, str], tu
                     for mine in having_one[column]}  # fmt: skip
 
 
-def _having(labelled: Labelled) -> Mapping[str, list[tuple[str, str]]]:
+def _having(labelled: _Labelled) -> Mapping[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for label, counted in labelled.items():
         for column in counted:

@@ -127,6 +127,7 @@ class AttemptGrade(Model):
     detail: dict[str, JsonValue]
     """For people; never shown to an agent."""
     conditions: dict[str, bool] = Field(default_factory=dict)
+    """What the gate may ask for: `valid_transcript`, `within_budget`."""
 
 
 class Tokens(Model):

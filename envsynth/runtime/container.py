@@ -65,7 +65,7 @@ def lay_out(folder: Path) -> None:
     """
     told, contents = _read(folder)
     with boundary(SandboxError, "the workspace cannot be laid out", where=str(folder)):
-        environment = ensure_environment(told["recipe"], contents, folder / "cache", note=_say)
+        environment = ensure_environment(told["recipe"], contents, folder / "cache", note=say)
         environment.rename(folder / ENVIRONMENT)
         materialise(load_manifest(told["tree"], contents), contents, folder / "cache").rename(folder / WORKSPACE)
     contents.close()
@@ -79,7 +79,7 @@ def prepare(folder: Path, backend: Backend) -> None:
         SandboxError: something cannot be made, the reference solution is not graded as solved, or the start tree is.
     """
     document, contents = _read(folder)
-    _private(folder)
+    close_folder(folder, CONTENTS, TASK)
     task = _task(folder, document, contents)
     _ = task.pristine_folder
     for solved in (False, True):
@@ -130,15 +130,23 @@ def _read(folder: Path) -> tuple[JSON, Contents]:
 
 def _task(folder: Path, document: JSON, contents: Blobs) -> WorkspaceTask:
     environment = ensure_environment(
-        document["candidate"]["environment"]["recipe"], contents, folder / "cache", note=_say
+        document["candidate"]["environment"]["recipe"], contents, folder / "cache", note=say
     )
     return WorkspaceTask(
         document, contents, task_id=document["id"], environment=environment, cache_dir=folder / "cache"
     )
 
 
-def _private(folder: Path) -> None:
-    """Keep what grading reads from users without rights; the environment and a sandbox's folder they may reach."""
+def close_folder(folder: Path, *files: str) -> None:
+    """Keep what grading reads from users without rights; the environment and a sandbox's folder they may reach.
+
+    Args:
+        folder: the grader's.
+        files: names of those in it that are root's alone.
+
+    Raises:
+        SandboxError: it cannot be closed.
+    """
     with boundary(SandboxError, "the grader's folder cannot be closed", where=str(folder)):
         for name in ("cache", "scratch"):
             (folder / name).mkdir(exist_ok=True)
@@ -146,8 +154,20 @@ def _private(folder: Path) -> None:
         for name in ("trees", "locks"):
             (folder / "cache" / name).mkdir(exist_ok=True)
             (folder / "cache" / name).chmod(0o700)
-        for name in (CONTENTS, TASK):
+        for name in files:
             (folder / name).chmod(0o600)
+
+
+def shut(*places: Path) -> None:
+    """Keep folders from users without rights; what is no folder, or a link, stays as it is.
+
+    Raises:
+        SandboxError: one cannot be closed.
+    """
+    for place in places:
+        with boundary(SandboxError, "a folder cannot be closed", where=str(place)):
+            if place.is_dir() and not place.is_symlink():
+                place.chmod(0o700)
 
 
 def _write_state(task: WorkspaceTask, reference: JSON, contents: Blobs, place: Path) -> None:
@@ -169,16 +189,15 @@ def _write_state(task: WorkspaceTask, reference: JSON, contents: Blobs, place: P
         target.chmod(0o755 if entry.mode == "executable" else 0o644)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell whoever reads the log of the container."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _grade(options: argparse.Namespace, backend: Backend) -> None:
     rewards = options.logs / "reward.json"
     # What comes from the agent's container, and where the result goes, is nothing to code under test.
-    for place in (options.handed, options.logs, *options.close):
-        if place.is_dir() and not place.is_symlink():
-            place.chmod(0o700)
+    shut(options.handed, options.logs, *options.close)
     rewards.unlink(missing_ok=True)
     grade = grade_handed_in(options.folder, options.handed, backend)
     write_rewards(rewards, grade)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import EnvsynthError, SandboxError, boundary
-from .container import CONTENTS, TASK, Contents
+from .container import CONTENTS, TASK, Contents, close_folder, say, shut
 from .contract import JSON, Backend, Grade
 from .episode_db import ListedTest
 from .grading import Measured
@@ -100,7 +100,8 @@ def grade_logged(folder: Path, handed: Path, backend: Backend) -> Logged:
     Raises:
         SandboxError: the environment failed; there is no grade.
     """
-    _close(folder, handed)
+    close_folder(folder, CONTENTS, HIDDEN)
+    shut(handed)
     with closing(Contents(folder / CONTENTS)) as shown, closing(Contents(folder / HIDDEN)) as hidden:
         document = _document(folder / HIDDEN)
 
@@ -111,7 +112,7 @@ def grade_logged(folder: Path, handed: Path, backend: Backend) -> Logged:
                 return shown(digest)
 
         recipe, cache = document["candidate"]["environment"]["recipe"], folder / "cache"
-        environment = ensure_environment(recipe, content, cache, note=_say)
+        environment = ensure_environment(recipe, content, cache, note=say)
         task = WorkspaceTask(document, content, task_id=document["id"], environment=environment, cache_dir=cache)
         episode = _Watched(task, backend, scratch=folder / "scratch")
         try:
@@ -124,22 +125,6 @@ def grade_logged(folder: Path, handed: Path, backend: Backend) -> Logged:
 def _document(place: Path) -> JSON:
     with boundary(SandboxError, "the task cannot be read", where=str(place)), zipfile.ZipFile(place) as archive:
         return json.loads(archive.read(TASK))
-
-
-def _close(folder: Path, handed: Path) -> None:
-    """Keep what grading reads from the users that tests run as; environment and sandboxes they may reach."""
-    with boundary(SandboxError, "the grader's folder cannot be closed", where=str(folder)):
-        for name, mode in (("cache", 0o711), ("scratch", 0o711), ("cache/trees", 0o700), ("cache/locks", 0o700)):
-            (folder / name).mkdir(exist_ok=True)
-            (folder / name).chmod(mode)
-        for name in (CONTENTS, HIDDEN):
-            (folder / name).chmod(0o600)
-        if handed.is_dir() and not handed.is_symlink():
-            handed.chmod(0o700)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -157,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         logged = grade_logged(options.folder, options.handed, UserBackend())
     except EnvsynthError as exc:
-        _say(f"error: {exc}")
+        say(f"error: {exc}")
         return exc.exit_code
     text = "".join(f"{line}\n" for line in log_lines(logged.grade, logged.tests))
     os.write(1, text.encode("utf-8", "backslashreplace"))
