@@ -55,7 +55,8 @@ def found(blobs: Cache, ones: Iterable[Task], twos: Iterable[Task]) -> list[Shar
 SPELLINGS = (
     "https://host.example/owner/shop", "https://host.example/owner/shop.git", "http://host.example/owner/shop/",
     "https://www.Host.example/Owner/Shop", "https://kim@host.example:8443/owner/shop",
-    "git@host.example:owner/shop.git", "ssh://git@host.example:22/owner/shop", "host.example:owner/shop", "https://host.example//owner/./shop",
+    "git@host.example:owner/shop.git", "ssh://git@host.example:22/owner/shop", "host.example:owner/shop",
+    "https://host.example//owner/./shop",
     "https://host.example/owner/sh%6Fp", "https://host.example/owner/shop@v1.2",
 )  # fmt: skip
 

@@ -61,7 +61,8 @@ def path(maker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = maker.blobs
     worlds = {letter: store.put(world(letter)) for letter in "abcdef"}
     outcomes = [
-        maker.outcome(1), elsewhere(maker, maker.outcome(2)), elsewhere(maker, maker.outcome(3, source="https://host/owner/toolz@v1.2")),
+        maker.outcome(1), elsewhere(maker, maker.outcome(2)),
+        elsewhere(maker, maker.outcome(3, source="https://host/owner/toolz@v1.2")),
         moved(maker.outcome(4), "business", "a", "kr1"), moved(maker.outcome(5), "business", "b", "kr1"),
         moved(maker.outcome(6), "business", "c", "us2"),
         moved(maker.outcome(7), "mechanism", "d", family="bandit", skin="port", mechanism="m1"),

@@ -9,7 +9,7 @@ import pytest
 from envsynth.cache import Cache
 from envsynth.runtime.seal import seal
 
-for _name in ("tiny_task", "tiny_attacks", "tiny_worlds", "schema_calls", "runners", "made_tasks"):
+for _name in ("tiny_task", "tiny_attacks", "tiny_worlds", "schema_calls", "runners", "made_tasks", "pack_files"):
     if _name not in sys.modules:
         _folder = Path(__file__).parents[1] / "runtime" if _name.startswith("tiny_") else Path(__file__).parent
         _path = _folder / f"{_name}.py"
@@ -30,3 +30,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     tiny.make_environment(environment)
     seal(environment, "tiny")
     return cache
+
+
+@pytest.fixture
+def targets_kept(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's cache is one of this run, in which environments of targets are made once."""
+    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import tiny_attacks as attacks
 import tiny_task as tiny
+from pack_files import files_of, task_directories
 
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
@@ -26,20 +27,12 @@ def exported(cache: Cache, out: Path, **options: str) -> Path:
     return Harbor().export([tiny.make_task(cache), tiny.make_task(cache, ref="b" * 10)], cache, out, options)
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def directories(pack: Path) -> list[Path]:
-    return sorted((pack / "tasks").iterdir())
-
-
 def test_a_pack_is_the_same_bytes_each_time(cache: Cache, tmp_path: Path) -> None:
     pack = exported(cache, tmp_path / "one" / "shop-tasks")
     assert files_of(pack) == files_of(exported(cache, tmp_path / "two" / "shop-tasks"))
     assert json.loads((pack / "manifest.json").read_text())["format"] == "harbor"
     assert "$" not in (pack / "README.md").read_text()
-    for directory in directories(pack):
+    for directory in task_directories(pack):
         assert set(files_of(directory)) == {
             "task.toml", "instruction.md", "environment/Dockerfile", "environment/runtime.zip",
             "environment/contents.zip", "environment/task.json", "tests/Dockerfile", "tests/test.sh",
@@ -48,7 +41,7 @@ def test_a_pack_is_the_same_bytes_each_time(cache: Cache, tmp_path: Path) -> Non
 
 
 def test_the_configuration_keeps_agent_and_grader_apart(cache: Cache, tmp_path: Path) -> None:
-    (first, _) = directories(exported(cache, tmp_path / "shop-tasks", org="acme"))
+    (first, _) = task_directories(exported(cache, tmp_path / "shop-tasks", org="acme"))
     told = tomllib.loads((first / "task.toml").read_text())
     assert told["schema_version"] == "1.4"
     assert told["task"]["name"] == f"acme/{first.name}"
@@ -64,7 +57,7 @@ def test_the_dataset_names_tasks_by_digests_of_their_files(cache: Cache, tmp_pat
     pack = exported(cache, tmp_path / "shop-tasks")
     named = {line["name"]: line["digest"] for line in tomllib.loads((pack / "dataset.toml").read_text())["tasks"]}
     assert len(named) == 2
-    for directory in directories(pack):
+    for directory in task_directories(pack):
         digest = hashlib.sha256()
         for path, content in sorted(files_of(directory).items()):
             digest.update(f"{path}\0{hashlib.sha256(content).hexdigest()}\n".encode())
@@ -84,7 +77,7 @@ def unpacked(folder: Path) -> bytes:
 
 
 def test_the_agents_image_is_made_of_nothing_hidden(cache: Cache, tmp_path: Path) -> None:
-    for directory in directories(exported(cache, tmp_path / "shop-tasks")):
+    for directory in task_directories(exported(cache, tmp_path / "shop-tasks")):
         shown, kept = unpacked(directory / "environment"), unpacked(directory / "tests")
         assert tiny.BROKEN.encode() in shown
         for secret in (b"(100 - discount)", b"test_discount", b"fail_to_pass", b"controls", b"reference"):
@@ -98,7 +91,7 @@ def test_the_agents_image_is_made_of_nothing_hidden(cache: Cache, tmp_path: Path
 
 def test_an_old_interpreter_has_the_runtimes_own_beside_it(cache: Cache, tmp_path: Path) -> None:
     task = attacks.with_recipe(tiny.make_task(cache), interpreter="3.8")
-    (directory,) = directories(Harbor().export([task], cache, tmp_path / "shop-tasks", {}))
+    (directory,) = task_directories(Harbor().export([task], cache, tmp_path / "shop-tasks", {}))
     for part in ("environment", "tests"):
         dockerfile = (directory / part / "Dockerfile").read_text()
         assert "FROM python:3.8-bookworm" in dockerfile
@@ -107,7 +100,7 @@ def test_an_old_interpreter_has_the_runtimes_own_beside_it(cache: Cache, tmp_pat
 
 
 def test_the_base_image_can_be_another(cache: Cache, tmp_path: Path) -> None:
-    (first, _) = directories(exported(cache, tmp_path / "shop-tasks", base="mine:{python}@sha256:1"))
+    (first, _) = task_directories(exported(cache, tmp_path / "shop-tasks", base="mine:{python}@sha256:1"))
     version = tiny.recipe().interpreter
     assert f"FROM mine:{version}@sha256:1 AS build" in (first / "environment" / "Dockerfile").read_text()
     assert f"FROM mine:{version}@sha256:1\n" in (first / "tests" / "Dockerfile").read_text()
@@ -141,11 +134,8 @@ def tried(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.sandbox
-def test_harbors_own_agents_and_linter(
-    tried: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = tmp_path_factory.getbasetemp() / "targets-cache"
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(home))
+@pytest.mark.usefixtures("targets_kept")
+def test_harbors_own_agents_and_linter(tried: Path) -> None:
     code = (
         "import json\nfrom pathlib import Path\nfrom harbor.lint.task import lint_task\n"
         "from harbor.models.trial.config import AgentConfig\nfrom harbor.publisher.packager import Packager\n"
@@ -174,10 +164,10 @@ def test_harbors_own_agents_and_linter(
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.sandbox
+@pytest.mark.usefixtures("targets_kept")
 def test_the_panel_earns_the_same_in_harbors_trials_and_no_attack_anything(
-    tried: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    tried: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     report = replay(tried, target="harbor")
     assert report.trouble == ""

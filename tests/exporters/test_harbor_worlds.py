@@ -17,6 +17,7 @@ import pytest
 import tiny_task as tiny
 import tiny_worlds as worlds
 import yaml
+from pack_files import files_of, task_directories
 
 from envsynth.cache import Cache
 from envsynth.exporters._target_env import interpreter_of
@@ -45,14 +46,6 @@ def pack(store: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(store, tmp_path_factory.mktemp("packs") / "desk-tasks")
 
 
-def directories(pack: Path) -> list[Path]:
-    return sorted((pack / "tasks").iterdir())
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def unpacked(name: str, content: bytes) -> dict[str, bytes]:
     """A file, or what is in it where it is an archive, those inside opened too; the runtime left out."""
     if not name.endswith(".zip"):
@@ -72,7 +65,7 @@ def everything(folder: Path) -> bytes:
 def test_a_pack_is_the_same_bytes_each_time(store: Cache, pack: Path, tmp_path: Path) -> None:
     assert files_of(pack) == files_of(exported(store, tmp_path / "desk-tasks"))
     assert "$" not in (pack / "README.md").read_text()
-    for directory in directories(pack):
+    for directory in task_directories(pack):
         assert set(files_of(directory)) == {
             "task.toml", "instruction.md", "environment/Dockerfile", "environment/docker-compose.yaml",
             "environment/world/Dockerfile", "environment/world/requirements.txt", "environment/world/runtime.zip",
@@ -88,11 +81,11 @@ def test_both_kinds_are_in_one_pack(store: Cache, cache: Cache, tmp_path: Path) 
     readme = (mixed / "README.md").read_text()
     assert "## Workspaces" in readme
     assert "## Worlds" in readme
-    assert len(directories(mixed)) == 2
+    assert len(task_directories(mixed)) == 2
 
 
 def test_the_configuration_gives_the_agent_a_server_and_the_grader_its_record(pack: Path) -> None:
-    for directory in directories(pack):
+    for directory in task_directories(pack):
         told = tomllib.loads((directory / "task.toml").read_text())
         (artifact,), (server,) = told["artifacts"], told["environment"]["mcp_servers"]
         services = yaml.safe_load((directory / "environment/docker-compose.yaml").read_text())["services"]
@@ -110,7 +103,7 @@ def test_the_configuration_gives_the_agent_a_server_and_the_grader_its_record(pa
 
 @pytest.mark.parametrize("name", worlds.TASKS)
 def test_the_agents_image_is_made_of_nothing_and_the_servers_of_no_check(pack: Path, name: str) -> None:
-    (directory,) = (found for found in directories(pack) if found.name.startswith(name))
+    (directory,) = (found for found in task_directories(pack) if found.name.startswith(name))
     words = [line.split()[0] for line in (directory / "environment/Dockerfile").read_text().splitlines() if line]
     assert set(words) <= {"#", "FROM", "RUN", "WORKDIR"}
     served, kept = everything(directory / "environment"), everything(directory / "tests")
@@ -141,7 +134,7 @@ def laid_out(directory: Path, part: str, place: Path) -> Path:
 
 
 def test_what_a_graders_image_has_is_enough_to_grade(pack: Path, tmp_path: Path) -> None:
-    (directory,) = (found for found in directories(pack) if found.name.startswith(REFUND))
+    (directory,) = (found for found in task_directories(pack) if found.name.startswith(REFUND))
     grader = laid_out(directory, "tests", tmp_path / "grader")
     assert run_alone(grader, "prepare", "pack").returncode == 0
     head = json.dumps({"schema": 1, "task": directory.name})
@@ -163,10 +156,10 @@ def test_images_have_names_where_they_are_asked_for(store: Cache, tmp_path: Path
     lines = [line.split() for line in (pack / "images.txt").read_text().splitlines()]
     assert sorted(folder for _, folder in lines) == sorted(
         f"tasks/{directory.name}/{part}"
-        for directory in directories(pack) for part in ("environment", "environment/world", "tests")
+        for directory in task_directories(pack) for part in ("environment", "environment/world", "tests")
     )  # fmt: skip
     named = dict((folder, image) for image, folder in lines)
-    for directory in directories(pack):
+    for directory in task_directories(pack):
         told = tomllib.loads((directory / "task.toml").read_text())
         services = yaml.safe_load((directory / "environment/docker-compose.yaml").read_text())["services"]
         assert told["environment"]["docker_image"] == named[f"tasks/{directory.name}/environment"]
@@ -215,12 +208,10 @@ for _ in range(600):
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_clients_of_both_kinds_of_protocol_play_one_episode(
-    pack: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
+@pytest.mark.usefixtures("targets_kept")
+def test_clients_of_both_kinds_of_protocol_play_one_episode(pack: Path, tmp_path: Path) -> None:
     python = str(interpreter_of("mcp"))
-    (directory,) = (found for found in directories(pack) if found.name.startswith(REFUND))
+    (directory,) = (found for found in task_directories(pack) if found.name.startswith(REFUND))
     server, record, port = (
         laid_out(directory, "environment/world", tmp_path / "world"),
         tmp_path / "record",
@@ -271,10 +262,8 @@ def tried(store: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.sandbox
-def test_trajectories_earn_every_component_in_harbors_trials(
-    tried: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
+@pytest.mark.usefixtures("targets_kept")
+def test_trajectories_earn_every_component_in_harbors_trials(tried: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     report = replay(tried, target="harbor")
     assert report.trouble == ""
@@ -287,10 +276,8 @@ def test_trajectories_earn_every_component_in_harbors_trials(
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.sandbox
-def test_an_agent_with_root_earns_by_its_calls_alone(
-    tried: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
+@pytest.mark.usefixtures("targets_kept")
+def test_an_agent_with_root_earns_by_its_calls_alone(tried: Path, tmp_path: Path) -> None:
     attacks = runpy.run_path(str(AGENTS))["ATTACKS"]
     code = (
         "import json, sys\nfrom harbor.models.trial.config import AgentConfig\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import tiny_task as tiny
 import tiny_worlds as worlds
+from pack_files import files_of
 
 from envsynth import plugins
 from envsynth.cache import Cache
@@ -57,10 +58,6 @@ def written(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         told, _ = writer.communicate(documents)
         assert writer.returncode == 0, told.decode()
     return folders
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import tiny_attacks as attacks
 import tiny_task as tiny
 import tiny_worlds as worlds
 import yaml
+from pack_files import files_of, task_directories
 
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
@@ -62,14 +63,6 @@ def exported(cache: Cache, out: Path, **options: str) -> Path:
     return Swebench().export([tiny.make_task(cache), tiny.make_task(cache, ref="b" * 10)], cache, out, options)
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def directories(pack: Path) -> list[Path]:
-    return sorted((pack / "tasks").iterdir())
-
-
 def brought(script: str) -> dict[str, bytes]:
     """What an evaluation script brings."""
     found = re.search(r"<<'END_OF_ARCHIVE'[^\n]*\n(.*)\nEND_OF_ARCHIVE\n", script, re.DOTALL)
@@ -86,7 +79,7 @@ def test_a_pack_is_the_same_bytes_each_time(cache: Cache, tmp_path: Path) -> Non
     readme = (pack / "README.md").read_text()
     assert "$" not in readme.replace("$ENVSYNTH", "")
     assert "weaker" in readme
-    for directory in directories(pack):
+    for directory in task_directories(pack):
         assert set(files_of(directory)) == {
             "task.yaml", "tests.json", "problem_statement.md", "gold.patch", "test.patch", "eval.sh", "Dockerfile",
             ".dockerignore", "image/runtime.zip", "image/contents.zip", "image/task.json",
@@ -97,7 +90,7 @@ def test_a_task_says_what_swebench_asks(cache: Cache, tmp_path: Path) -> None:
     pack = exported(cache, tmp_path / "shop-tasks")
     told = yaml.safe_load((pack / "sweb.yaml").read_text())
     assert told == {"datasets": ["shop-tasks"], "splits": ["test"]}
-    for directory in directories(pack):
+    for directory in task_directories(pack):
         task = yaml.safe_load((directory / "task.yaml").read_text())
         assert task.keys() >= REQUIRED
         assert task["instance_id"] == directory.name
@@ -110,7 +103,7 @@ def test_a_task_says_what_swebench_asks(cache: Cache, tmp_path: Path) -> None:
 
 
 def test_the_script_grades_between_the_markers(cache: Cache, tmp_path: Path) -> None:
-    for directory in directories(exported(cache, tmp_path / "shop-tasks")):
+    for directory in task_directories(exported(cache, tmp_path / "shop-tasks")):
         script = (directory / "eval.sh").read_text()
         lines = script.splitlines()
         end = next(number for number, line in enumerate(lines) if ">>>>> End Test Output" in line)
@@ -128,7 +121,7 @@ def test_the_script_grades_between_the_markers(cache: Cache, tmp_path: Path) -> 
 
 
 def test_the_image_is_made_of_nothing_hidden(cache: Cache, tmp_path: Path) -> None:
-    for directory in directories(exported(cache, tmp_path / "shop-tasks")):
+    for directory in task_directories(exported(cache, tmp_path / "shop-tasks")):
         assert (directory / ".dockerignore").read_text().split() == ["*", "!image"]
         dockerfile = (directory / "Dockerfile").read_text()
         copied = re.findall(r"^COPY (?!--from)(.*) \S+$", dockerfile, re.MULTILINE)
@@ -149,8 +142,8 @@ def test_classic_rows_say_the_same(cache: Cache, tmp_path: Path) -> None:
     pack = exported(cache, tmp_path / "shop-tasks")
     lines = (pack / "shop-tasks-test.jsonl").read_bytes().splitlines()
     rows = [json.loads(line.decode("ascii")) for line in lines]
-    assert [row["instance_id"] for row in rows] == [directory.name for directory in directories(pack)]
-    for row, directory in zip(rows, directories(pack), strict=True):
+    assert [row["instance_id"] for row in rows] == [directory.name for directory in task_directories(pack)]
+    for row, directory in zip(rows, task_directories(pack), strict=True):
         assert row.keys() >= CLASSIC | {"image", "log_parser", "eval_type", "eval_script", "metadata"}
         assert row["patch"] == (directory / "gold.patch").read_text()
         assert row["test_patch"] == (directory / "test.patch").read_text()
@@ -237,7 +230,7 @@ def test_tests_that_are_spelled_alike_are_as_good_as_their_worst() -> None:
 
 def graders_folder(pack: Path, folder: Path, cache: Cache) -> Path:
     """What the image and the evaluation script make of a task, but for namespaces of its own."""
-    (directory, _) = directories(pack)
+    (directory, _) = task_directories(pack)
     (folder / "cache").mkdir(parents=True)
     (folder / "cache" / "environments").symlink_to(cache.root / "environments")
     (folder / CONTENTS).write_bytes((directory / "image" / CONTENTS).read_bytes())
@@ -323,10 +316,8 @@ def run(code: str, pack: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.sandbox
-def test_swebench_checks_it_and_resolves_gold_alone(
-    tried: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
+@pytest.mark.usefixtures("targets_kept")
+def test_swebench_checks_it_and_resolves_gold_alone(tried: Path) -> None:
     code = (
         "import json\nfrom swebench.task.checks import check_task_repo\n"
         "from swebench.task.publish import compile_datasets\nfrom swebench.harness.utils import load_swebench_dataset\n"
@@ -360,10 +351,8 @@ def test_swebench_checks_it_and_resolves_gold_alone(
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.sandbox
-def test_swebenchs_parser_reads_what_the_log_means(
-    tried: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
+@pytest.mark.usefixtures("targets_kept")
+def test_swebenchs_parser_reads_what_the_log_means(tried: Path) -> None:
     grade = Grade(0.0, 0.0, None, 1.0, {"controls": False}, {}, {}, {})
     names = sorted({spelled(key) for key in NASTY})
     passing = [ListedTest(key, "P2P", "passed", "passed") for key in NASTY]
@@ -386,10 +375,8 @@ def test_swebenchs_parser_reads_what_the_log_means(
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.sandbox
-def test_the_panel_earns_the_same_from_swebenchs_grading_and_no_attack_anything(
-    tried: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
+@pytest.mark.usefixtures("targets_kept")
+def test_the_panel_earns_the_same_from_swebenchs_grading_and_no_attack_anything(tried: Path) -> None:
     report = replay(tried, target="swebench")
     assert report.trouble == ""
     assert [line for line in report.lines if line.verdict != "same" or line.error] == []

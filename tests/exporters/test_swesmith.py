@@ -10,6 +10,7 @@ import pytest
 import tiny_task as tiny
 import tiny_worlds as worlds
 import yaml
+from pack_files import files_of
 
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
@@ -38,10 +39,6 @@ SHOP = (
 
 def exported(cache: Cache, out: Path, **options: str) -> Path:
     return Swesmith().export([tiny.make_task(cache), tiny.make_task(cache, ref="b" * 10)], cache, out, options)
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def rows_of(pack: Path, table: str) -> list[dict[str, object]]:

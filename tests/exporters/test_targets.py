@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import tiny_task as tiny
 import tiny_worlds as worlds
+from pack_files import files_of
 
 from envsynth import plugins
 from envsynth.cache import Cache
@@ -34,10 +35,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 def exported(target: str, store: Cache, out: Path) -> Path:
     tasks = [worlds.make_world_task(store, name) for name in worlds.TASKS]
     return plugins.load("exporters", target)().export(tasks, store, out, {})
-
-
-def files_of(pack: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(pack)): path.read_bytes() for path in pack.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -174,10 +171,10 @@ def test_where_an_environment_fails_an_mcp_server_leaves_no_reward(store: Cache,
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.usefixtures("targets_kept")
 def test_every_component_of_every_reward_is_the_same_through_the_target(
-    target: str, store: Cache, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    target: str, store: Cache, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("ENVSYNTH_CACHE", str(tmp_path_factory.getbasetemp() / "targets-cache"))
     report = replay(exported(target, store, tmp_path / "desk-tasks"), target=target)
     assert report.trouble == ""
     assert [line for line in report.lines if line.verdict != "same"] == []
