@@ -56,7 +56,7 @@ def read_manifest(pack: Path) -> dict[str, object]:
     """The manifest of a pack; empty where there is none or it is no JSON object."""
     try:
         manifest = json.loads((pack / MANIFEST).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
 

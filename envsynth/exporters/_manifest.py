@@ -18,6 +18,9 @@ __all__ = ["Selection", "Verified", "record_selection", "verified_pack"]
 _PLACE = re.compile(r"'(?:file:/*|~/|\.{0,2}/)(?:[^']*?/)?([^'/]*)/*'")
 """A text of SQL that names a place on the builder's machine, and its last part."""
 _COMPILED = "__pycache__"
+_AGAIN = "export the pack again"
+_METADATA = (".dist-info", ".egg-info")
+"""Ends of folders whose entry points are loaded by whoever looks for plug-ins, trainers among them."""
 
 
 class Selection(NamedTuple):
@@ -85,12 +88,17 @@ def verified_pack(pack: Path) -> Verified:
     manifest = read_manifest(pack)
     package, files, digest = manifest.get("package", ""), manifest.get("files"), manifest.get(DIGEST)
     named = isinstance(package, str) and (not package or package.isidentifier())
-    if not named or not isinstance(files, dict) or not files or not isinstance(digest, str):
+    if (
+        not named or not isinstance(files, dict) or not files or not all(map(_is_inside, files))
+        or (package and f"{package}/__init__.py" not in files) or not isinstance(digest, str)
+    ):  # fmt: skip
         raise ExportError(
             "this is no pack", where=str(pack), cause=f"no {MANIFEST} with its files and a digest",
             next_step="name the folder that `envsynth export` wrote, or export again",
         )  # fmt: skip
-    if pack_digest(manifest) != digest:
+    with boundary(ExportError, "the pack is damaged", where=str(pack), next_step=_AGAIN):  # a number that is none
+        right = pack_digest(manifest) == digest
+    if not right:
         raise _damaged(pack, f"{MANIFEST} does not have the digest that it states")
     for path, stated in files.items():
         place = pack / path
@@ -108,20 +116,26 @@ def verified_pack(pack: Path) -> Verified:
 
 
 def _damaged(pack: Path, cause: str) -> ExportError:
-    return ExportError("the pack is damaged", where=str(pack), cause=cause, next_step="export the pack again")
+    return ExportError("the pack is damaged", where=str(pack), cause=cause, next_step=_AGAIN)
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path of the manifest leads nowhere out of the pack."""
+    return not {"", ".", ".."}.intersection(path.split("/"))
 
 
 def _planted(pack: Path, files: Collection[str]) -> Iterator[str]:
     """What the manifest does not have: anything in a folder that it knows, and what can be imported beside those.
 
-    Beside them logs, locks and the like may lie, but no module: the folder leads the import path of what plays it.
+    Beside them logs, locks and the like may lie, but no module, nor what names plug-ins: the folder leads the import
+    path of what plays it.
     """
     known = {Path(path).parts[0] for path in files if "/" in path}
     suffixes = tuple(all_suffixes())
     for entry in pack.iterdir():
         if entry.name in known:
             yield from _unknown(pack, entry, files)
-        elif entry.name not in files and entry.name.endswith(suffixes):
+        elif entry.name not in files and (entry.name.endswith(suffixes) or entry.name.lower().endswith(_METADATA)):
             yield entry.name
         elif entry.name not in files:
             yield from (f"{entry.name}/__init__{suffix}" for suffix in suffixes if _holds(entry, f"__init__{suffix}"))

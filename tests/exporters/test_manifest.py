@@ -76,6 +76,30 @@ def test_a_pack_without_a_digest_is_none(pack: Path, digest: object) -> None:
         verified_package(pack)
 
 
+@pytest.mark.parametrize(
+    ("forged", "told"),
+    [
+        ({"package": "os"}, "this is no pack"),
+        ({"files": {"/etc/hostname": "0" * 64}}, "this is no pack"),
+        ({"files": {"../elsewhere": "0" * 64}}, "this is no pack"),
+        ({"more": float("nan")}, "damaged"),
+    ],
+)
+def test_a_manifest_that_leads_elsewhere_is_no_packs(pack: Path, forged: dict[str, object], told: str) -> None:
+    document = {**read_manifest(pack), **forged}
+    if "more" not in forged:
+        document["digest"] = pack_digest(document)
+    (pack / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(ExportError, match=told):
+        verified_package(pack)
+
+
+def test_a_manifest_deeper_than_any_is_no_packs(pack: Path) -> None:
+    (pack / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(ExportError, match="this is no pack"):
+        verified_package(pack)
+
+
 def test_tables_have_a_digest_and_no_player(store: Cache, tmp_path: Path) -> None:
     pack = Parquet().export([worlds.make_world_task(store, worlds.TASKS[0])], store, tmp_path / "desk", {})
     assert verified_pack(pack) == ("", read_manifest(pack)["digest"])
@@ -115,6 +139,8 @@ def _link(path: str) -> Callable[[Path], object]:
         (_file("sqlite3.py"), r"sqlite3\.py"),
         (_file("sitecustomize.py"), r"sitecustomize\.py"),
         (_file("json/__init__.py"), "json/__init__.py"),
+        (_file("plug.dist-info/entry_points.txt"), r"plug\.dist-info"),
+        (_file("Plug.EGG-INFO/entry_points.txt"), r"Plug\.EGG-INFO"),
         (_link("json"), "json/__init__.py"),
         (_link("desk_tasks/extra"), "desk_tasks/extra"),
     ],
