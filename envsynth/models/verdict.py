@@ -113,9 +113,9 @@ class Strength(Model):
     """How strong a task's grader was measured to be. A validator fills in what it measured; None: not measured."""
 
     attacks: int | None = Field(default=None, ge=0)
-    """Attacks played; each must get outcome 0."""
+    """Attacks played; each must get outcome 0, or less than 1 where a utility grades the outcome."""
     attacks_worked: int | None = Field(default=None, ge=0)
-    """Those that got more."""
+    """Those that got more, and not by chance."""
     controls: int | None = Field(default=None, ge=0)
     """Changed tests that grading can tell apart from true ones."""
     controlled: float | None = Field(default=None, ge=0, le=1)

@@ -18,7 +18,9 @@ class SqlCommand(TyperCommand):
         from envsynth.catalog import examples, views
 
         usual = super().get_help(ctx)
-        listed = "\n".join(f"  {name:14}{text}" for name, text in views().items())
+        described = views()
+        width = max(map(len, described)) + 1
+        listed = "\n".join(f"  {name:{width}}{text}" for name, text in described.items())
         asked = "\n\n".join(f"  -- {name}\n  {text}" for name, text in examples().items())
         return f"{usual}\n\nViews (DESCRIBE view lists the columns):\n{listed}\n\nExamples:\n{asked}\n"
 
