@@ -11,7 +11,13 @@ from .contract import JSON
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _THINK, _THOUGHT = "<think>", "</think>"
-_DECODER = json.JSONDecoder()
+
+
+def _no_number(name: str) -> JSON:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
 _BEGIN, _END = re.compile(re.escape(_OPEN) + r"\s*"), re.compile(r"\s*" + re.escape(_CLOSE))
 
 
@@ -77,7 +83,7 @@ def calls_of(text: str) -> list[Call]:
     if spoken.startswith("```") and spoken.endswith("```"):
         spoken = spoken.strip("`").removeprefix("json")
     try:
-        listed = json.loads(spoken)
+        listed = _DECODER.decode(spoken)
     except (ValueError, RecursionError):
         raise NoCall("the answer is no JSON") from None
     if not isinstance(listed, list):
