@@ -21,7 +21,8 @@ __all__ = ["AUTHOR", "MESSAGE", "TIME", "GitFile", "commit_id", "git_diff", "git
 
 AUTHOR, TIME, MESSAGE = "envsynth <envsynth@localhost>", "946684800 +0000", "Start"
 """Of the one commit that a start tree is."""
-_MODES = {FileMode.FILE: "100644", FileMode.EXECUTABLE: "100755", FileMode.SYMLINK: "120000"}
+_LINK = "120000"
+_MODES = {FileMode.FILE: "100644", FileMode.EXECUTABLE: "100755", FileMode.SYMLINK: _LINK}
 _NOTHING = "0" * 40
 _PLAIN = re.compile(r"[ !#-\[\]-~]+")
 """Paths that git does not quote."""
@@ -92,7 +93,7 @@ def _raw(path: str) -> bytes:
 
 
 def _file_diff(path: str, old: GitFile | None, new: GitFile | None) -> Iterator[str]:
-    if old and new and (old.mode == "120000") != (new.mode == "120000"):
+    if old and new and (old.mode == _LINK) != (new.mode == _LINK):
         # What turns from a file into a link goes and comes again.
         yield from _file_diff(path, old, None)
         yield from _file_diff(path, None, new)

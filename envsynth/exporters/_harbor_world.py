@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from envsynth.exporters._contents import archive, contents, json_lines, panel_lines
-from envsynth.exporters._harbor_words import (
+from envsynth.exporters._harbor_config import (
     Settings,
     agent_seconds,
     common_words,

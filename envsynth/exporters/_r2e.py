@@ -26,6 +26,7 @@ _KINDS = {" ": "context", "+": "added", "-": "deleted", "\\": "note"}
 _NO_DATE = "2000-01-01T00:00:00Z"
 """Of references without one; R2E-Gym's model demands a date."""
 _TEST_FOLDERS = ("tests", "Tests", "test", "Test")
+_Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def r2e_row(task: Task, trees: Trees) -> dict[str, Any]:
@@ -145,9 +146,6 @@ def _touched(text: str, other: str) -> list[tuple[_Node, str]]:
     return [nodes[place] for place in sorted(found)]
 
 
-_Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-
 def _nodes(tree: ast.AST, *, inside_class: bool) -> Iterator[tuple[_Node, str]]:
     """Functions and classes, each before those inside it."""
     for child in ast.iter_child_nodes(tree):
@@ -161,20 +159,20 @@ def _results(task: Task, trees: Trees, name: str, paths: Sequence[str]) -> dict[
     """Runs of the tests before and after, made of the measured lists: no run's own output is kept."""
     files = [path for path in paths if _is_test(path) and path in trees.graded]
     wanted = frozenset(listed_tests(task)[FAIL_TO_PASS])
-    tests = {key: spelled in wanted for key, spelled in _tests(task, trees)}
+    before = {key: "FAILED" if spelled in wanted else "PASSED" for key, spelled in _tests(task, trees)}
     return {
         "repo_name": name, "new_commit_hash": commit_id(trees.whole),
         "test_file_codes": [_content(trees.graded[path]) for path in files],
         "test_file_names": [posixpath.basename(path) for path in files],
         "setup_res_code": 0, "setup_res_stdout": "", "setup_res_stderr": "",
-        "new_commit_res_code": 0, "new_commit_res_stdout": _log(tests, {True: "PASSED", False: "PASSED"}),
+        "new_commit_res_code": 0, "new_commit_res_stdout": _log(dict.fromkeys(before, "PASSED")),
         "new_commit_res_stderr": "", "old_commit_res_code": 1,
-        "old_commit_res_stdout": _log(tests, {True: "FAILED", False: "PASSED"}), "old_commit_res_stderr": "",
+        "old_commit_res_stdout": _log(before), "old_commit_res_stderr": "",
     }  # fmt: skip
 
 
-def _log(tests: Mapping[str, bool], statuses: Mapping[bool, str]) -> str:
-    lines = "".join(f"{statuses[wanted]} {key}\n" for key, wanted in tests.items())
+def _log(statuses: Mapping[str, str]) -> str:
+    lines = "".join(f"{status} {key}\n" for key, status in statuses.items())
     return f"=== short test summary info ===\n{lines}"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from envsynth.errors import ExportError, boundary
@@ -27,36 +28,38 @@ __all__ = [
 FAIL_TO_PASS, PASS_TO_PASS = "FAIL_TO_PASS", "PASS_TO_PASS"
 
 
-class Trees(NamedTuple):
-    """Files by path."""
+@dataclass(frozen=True)
+class Trees:
+    """Files by path, and what is computed of them once."""
 
     start: Mapping[str, GitFile]
+    """The start tree."""
     solved: Mapping[str, GitFile]
     """The start tree with the reference solution."""
     graded: Mapping[str, GitFile]
     """The start tree with the tests and the configuration that grade."""
 
-    @property
+    @cached_property
     def base_commit(self) -> str:
         """Id of the one commit that the start tree is."""
         return commit_id(self.start)
 
-    @property
+    @cached_property
     def gold(self) -> str:
         """The reference solution as a diff."""
         return git_diff(self.start, self.solved)
 
-    @property
+    @cached_property
     def bug(self) -> str:
         """The diff that takes the reference solution away."""
         return git_diff(self.solved, self.start)
 
-    @property
+    @cached_property
     def tests(self) -> str:
         """The diff from the tests and the configuration of the start tree to those that grade."""
         return git_diff(self.start, self.graded)
 
-    @property
+    @cached_property
     def whole(self) -> Mapping[str, GitFile]:
         """The solution with the tests that grade."""
         paths = self.start.keys() | self.graded.keys()

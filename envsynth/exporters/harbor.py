@@ -14,7 +14,7 @@ from pathlib import Path
 
 from envsynth.errors import ExportError, boundary
 from envsynth.exporters._contents import archive, contents, json_lines
-from envsynth.exporters._harbor_words import (
+from envsynth.exporters._harbor_config import (
     Settings,
     agent_seconds,
     common_words,

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+LAW = settings(
+    max_examples=20, deadline=None, database=None, derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+"""Reproducible, and as slow as episodes are."""
 TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["", "a", "ls", "' OR 1=1 --", "\0", "\ud800", "é" * 5, "1e9"]))
 NUMBERS = st.one_of(st.integers(-3, 12), st.sampled_from([2**63, -(2**63), 10**30, 0.5, -1.5, 1e308]))
 WILD = st.recursive(

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import tiny_worlds as worlds
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from runners import RUNNERS, Runner, imported
-from schema_calls import Made, calls
+from schema_calls import LAW, Made, calls
 
 from envsynth.cache import Cache
 from envsynth.errors import SandboxError
@@ -24,10 +24,6 @@ from envsynth.runtime.pack import Pack
 
 pytestmark = pytest.mark.slow
 Packages = dict[str, Any]
-LAW = settings(
-    max_examples=20, deadline=None, database=None, derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)  # fmt: skip
 ENDS = ("", "malformed", "overdrawn", "failed")
 """What becomes of an episode before it is begun again."""
 

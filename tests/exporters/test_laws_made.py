@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import schema_calls
 import tiny_task as tiny
 import tiny_worlds as worlds
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from made_tasks import made_tasks
+from pack_files import UNLIKE
 from runners import RUNNERS, imported
 from schema_calls import calls
 
@@ -26,10 +28,7 @@ from envsynth.exporters.trl import Trl
 from envsynth.runtime.pack import Pack
 
 pytestmark = pytest.mark.slow
-LAW = settings(
-    max_examples=30, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)  # fmt: skip
+LAW = settings(schema_calls.LAW, max_examples=30, phases=[Phase.generate])
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +109,6 @@ for line in found.PACK.panel():
     print(json.dumps([line["task"], line["label"], heard, grade._asdict(), episode.state_hash()], sort_keys=True))
     episode.close()
 """
-UNLIKE = (
-    {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LANG": "C", "LC_ALL": "C", "HOSTNAME": "one", "USER": "kim"},
-    {"PYTHONHASHSEED": "2", "TZ": "America/Lima", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOSTNAME": "two",
-     "HOME": "/nonexistent", "USER": "ada", "LOGNAME": "ada", "COLUMNS": "20", "TERM": "dumb"},
-)  # fmt: skip
 MACHINE = re.compile(
     rf"0x[0-9a-f]{{8,}}|[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-|/tmp/|site-packages|Traceback|"
     rf"\b{re.escape(socket.gethostname())}\b|\.py\b"

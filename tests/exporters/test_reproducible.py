@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tiny_task as tiny
 import tiny_worlds as worlds
-from pack_files import files_of
+from pack_files import UNLIKE, files_of
 
 from envsynth import plugins
 from envsynth.cache import Cache
@@ -32,10 +32,6 @@ for name in plugins.names("exporters")[::order]:
     held = [task for task in tasks if task.candidate.environment.kind in exporter.kinds]
     exporter.export(held, Cache(cache), out / name / "shop-tasks", {})
 """
-UNLIKE = (
-    {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LANG": "C", "LC_ALL": "C", "HOSTNAME": "one", "USER": "kim"},
-    {"PYTHONHASHSEED": "2", "TZ": "America/Lima", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"},
-)
 
 
 @pytest.fixture(scope="session")
