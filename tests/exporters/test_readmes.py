@@ -44,7 +44,7 @@ SAYS: Mapping[str, tuple[str, ...]] = {
     "mcp": (_NOTHING_FOUND, _REWARDS),
     "agentlightning": (r'"status": ?"ok"', r"^\w+ queuing$"),
     "verl": (r'"agent_name": ?"desk_tasks"', r"/desk_tasks/rows\.parquet \S+/desk_tasks/agent_loop\.yaml$"),
-    "nemo-gym": (r"^returns-desk-\S+ ", r"^\['\w+', "),
+    "nemo-gym": (r"^returns-desk-\S+ ", r"^\['\w+', ", r"^=+ 1 passed in "),
 }
 """What is true of the worlds' README of each target, in the order of its blocks."""
 _PLAYED = ("^shop$|shop/prices.py|exit_code: 0", r"^0\.0( \{'fail_to_pass': False, 'pass_to_pass': True.*)?$")
