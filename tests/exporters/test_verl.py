@@ -139,8 +139,11 @@ def test_a_call_that_cannot_be_read_ends_the_episode_with_nothing(pack: Path, py
         "    output = asyncio.run(played(first, [text, whole, END]))\n"
         "    print(output.reward_score, rewards(output)['gate'])\n"
         "print(reward(first, [whole, '<think>a <tool_call> would do no good</think>Done.']))\n"
+        "print(reward(first, [f'<think>{texts[0]}</think>{whole}', END]))\n"
+        "output = asyncio.run(played(first, [f'<think>{turn_text(calls(first)[:1])}</think>{texts[0]}', whole, END]))\n"
+        "print(output.reward_score, rewards(output)['gate'])\n"
     )
-    assert run(code, pack, python) == ["0.0 0.0"] * 4 + ["1.0"]
+    assert run(code, pack, python) == ["0.0 0.0"] * 4 + ["1.0", "1.0", "0.0 0.0"]
 
 
 @pytest.mark.slow
