@@ -18,24 +18,38 @@ from envsynth.models import digest_of
 MANIFEST = "manifest.json"
 DIGEST = "digest"
 """Field of the manifest that has the digest of the whole pack."""
+_STEP = "name another folder with --out DIR"
+_MADE_AGAIN = ("__pycache__", ".venv", ".pytest_cache", "build", "dist", "uv.lock")
+"""What may go away with an earlier pack, since it is made from one."""
+_NAME_BYTES = 200
+"""Of a folder's name, what the names of those beside it begin with: a name has 255 bytes at most."""
 
 
 def require_free(out: Path, *, name: str, format_: str) -> None:
     """Check that a pack may be written to `out`.
 
     Raises:
-        ExportError: something else than an earlier pack of the same name is there.
+        ExportError: something else than an earlier pack of the same name is there, or something more.
     """
-    if not out.exists() and not out.is_symlink():
-        return
-    if out.is_dir() and not out.is_symlink():
-        found = read_manifest(out)
-        if not any(out.iterdir()) or (found.get("name"), found.get("format")) == (name, format_):
+    with boundary(ExportError, "the pack cannot be written", where=str(out), next_step=_STEP):
+        if not out.exists() and not out.is_symlink():
             return
-    raise ExportError(
-        "the folder holds something else than an earlier pack of this name", where=str(out),
-        next_step="choose another --out, or remove the folder",
-    )  # fmt: skip
+        entries = sorted(entry.name for entry in out.iterdir()) if out.is_dir() and not out.is_symlink() else None
+    found = read_manifest(out) if entries is not None else {}
+    if entries is None or (entries and (found.get("name"), found.get("format")) != (name, format_)):
+        raise ExportError(
+            "the folder holds something else than an earlier pack of this name", where=str(out),
+            next_step="choose another --out, or remove the folder",
+        )  # fmt: skip
+    files = found.get("files")
+    own = {MANIFEST, *_MADE_AGAIN, *(path.partition("/")[0] for path in (files if isinstance(files, dict) else ()))}
+    more = [entry for entry in entries if entry not in own and not entry.startswith(f".{MANIFEST}.")]
+    if more:
+        raise ExportError(
+            "beside an earlier pack there is something that would be lost with it", where=str(out),
+            cause=", ".join(more[:3]) + (f", and {len(more) - 3} more" if len(more) > 3 else ""),
+            next_step="take it elsewhere, or choose another --out",
+        )  # fmt: skip
 
 
 def manifest_bytes(document: Mapping[str, object]) -> bytes:
@@ -69,13 +83,15 @@ def write_pack(out: Path, files: Mapping[str, bytes]) -> None:
         files: contents by relative POSIX path.
 
     Raises:
-        ExportError: the folder cannot be written.
+        ExportError: the folder cannot be written, or holds something else by now.
     """
-    step = "name another folder with --out DIR"
-    with boundary(ExportError, "the pack cannot be written", where=str(out), next_step=step):
+    with boundary(ExportError, "the pack cannot be written", where=str(out), next_step=_STEP):
         out = out.absolute()
         out.parent.mkdir(parents=True, exist_ok=True)
         with _alone(out.parent), _aside(out) as folder:
+            manifest = json.loads(files.get(MANIFEST, b"{}"))
+            if manifest:  # others may have written since it was looked at
+                require_free(out, name=manifest["name"], format_=manifest["format"])
             for path, content in sorted(files.items()):
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -98,16 +114,22 @@ def _alone(parent: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def _beside(out: Path, kind: str) -> str:
+    """How names of folders begin that are made while a pack is written."""
+    name = os.fsencode(out.name)[:_NAME_BYTES].decode("utf-8", "ignore")
+    return f".{name}-{kind}-"
+
+
 def _sweep(out: Path, kind: str) -> None:
     """Take away what a killed writer left."""
-    for left_over in out.parent.glob(f".{glob.escape(out.name)}-{kind}-*"):
+    for left_over in out.parent.glob(f"{glob.escape(_beside(out, kind))}*"):
         shutil.rmtree(left_over, ignore_errors=True)
 
 
 @contextmanager
 def _aside(out: Path) -> Iterator[Path]:
     _sweep(out, "new")
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}-new-", dir=out.parent))
+    folder = Path(tempfile.mkdtemp(prefix=_beside(out, "new"), dir=out.parent))
     try:
         yield folder
     finally:
@@ -118,7 +140,7 @@ def _swap(folder: Path, out: Path) -> None:
     if not out.exists():
         folder.rename(out)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{out.name}-old-", dir=out.parent))
+    old = Path(tempfile.mkdtemp(prefix=_beside(out, "old"), dir=out.parent))
     out.rename(old)
     try:
         folder.rename(out)

@@ -13,6 +13,7 @@ import tiny_task as tiny
 
 from envsynth.cache import Cache
 from envsynth.errors import ExportError
+from envsynth.exporters._folder import manifest_bytes, write_pack
 from envsynth.exporters.gymnasium import Gymnasium
 from envsynth.models import Strength, Task
 
@@ -175,9 +176,11 @@ def test_tasks_are_played_in_asynchronous_vectors(cache: Cache, tmp_path: Path, 
 def test_an_earlier_pack_is_replaced_whole_and_nothing_else_is(cache: Cache, tmp_path: Path) -> None:
     out = tmp_path / "shop-tasks"
     export(cache, out)
-    (out / "left-over").touch()
+    left_over = out / "shop_tasks" / "left-over"
+    left_over.touch()
+    (out / "uv.lock").touch()
     export(cache, out, version="0.2.0")
-    assert not (out / "left-over").exists()
+    assert not left_over.exists()
     assert 'version = "0.2.0"' in (out / "pyproject.toml").read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["shop-tasks"]
     with pytest.raises(ExportError, match="something else"):
@@ -192,6 +195,32 @@ def test_an_earlier_pack_is_replaced_whole_and_nothing_else_is(cache: Cache, tmp
         with pytest.raises(ExportError, match="something else"):
             export(cache, taken, name="shop-tasks")
     assert (tmp_path / "full" / "file").exists()
+
+
+def test_what_was_made_beside_an_earlier_pack_is_not_lost(cache: Cache, tmp_path: Path) -> None:
+    out = export(cache, tmp_path / "shop-tasks")
+    before = contents(out)
+    (out / "logs").mkdir()
+    (out / "logs" / "run.txt").write_text("hours of it")
+    with pytest.raises(ExportError, match=r"would be lost with it \(logs\)") as raised:
+        export(cache, out, version="0.2.0")
+    assert "\n" not in str(raised.value)
+    assert contents(out) == {**before, "logs/run.txt": b"hours of it"}
+
+
+def test_a_long_name_of_a_folder_is_no_bug(cache: Cache, tmp_path: Path) -> None:
+    for _ in ("new", "replaced"):
+        assert export(cache, tmp_path / ("ü" * 127), name="shop-tasks").is_dir()
+    with pytest.raises(ExportError, match=r"cannot be written .*too long"):
+        export(cache, tmp_path / ("a" * 256))
+
+
+def test_who_writes_last_does_not_take_another_pack_away(cache: Cache, tmp_path: Path) -> None:
+    out = export(cache, tmp_path / "shop-tasks")
+    before = contents(out)
+    with pytest.raises(ExportError, match="something else"):
+        write_pack(out, {"manifest.json": manifest_bytes({"name": "shop-tasks", "format": "harbor"})})
+    assert contents(out) == before
 
 
 def test_a_failed_export_leaves_the_earlier_pack(cache: Cache, tmp_path: Path) -> None:
