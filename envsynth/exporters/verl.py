@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from envsynth.exporters._contents import json_lines
 from envsynth.exporters._package import EVERY_KIND, PackageExporter, Project, Target
 from envsynth.exporters._tables import parquet_bytes
-from envsynth.models import Task
 
 __all__ = ["Verl"]
-
-_COLUMNS = Path(__file__).parent / "templates" / "verl" / "rows.sql"
 
 
 def _rows(project: Project) -> dict[str, bytes]:
     """What verl's data loader reads, inside the package: as a table, and as text to look at."""
     name = project.package
-    rows = (
+    rows = [
         {
             "agent_name": name,
             "data_source": name,
@@ -28,17 +22,9 @@ def _rows(project: Project) -> dict[str, bytes]:
             "extra_info": {"index": index, "task": task.id},
         }
         for index, task in enumerate(project.tasks)
-    )
-    return {f"{name}/rows.jsonl": json_lines(rows), f"{name}/rows.parquet": _table(name, project.tasks)}
-
-
-def _table(package: str, tasks: Sequence[Task]) -> bytes:
-    """The rows as a parquet file."""
-    values = {
-        "package": package, "index": list(range(len(tasks))), "task": [task.id for task in tasks],
-        "content": [task.candidate.instruction for task in tasks],
-    }  # fmt: skip
-    return parquet_bytes(_COLUMNS.read_text("utf-8"), values, where="verl")
+    ]
+    table = parquet_bytes("SELECT told.* FROM (SELECT unnest($rows) AS told)", {"rows": rows}, where="verl")
+    return {f"{name}/rows.jsonl": json_lines(rows), f"{name}/rows.parquet": table}
 
 
 class Verl(PackageExporter):
