@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from envsynth.errors import ConfigError, SandboxError
+from envsynth.errors import ConfigError, SandboxError, boundary
 from envsynth.runtime.interpreters import installed_interpreters
 from envsynth.runtime.pack import default_cache_dir
 
@@ -46,7 +46,11 @@ def interpreter_of(target: str, cache_dir: Path | None = None) -> Path:
     with _alone(folder):
         python = folder / "venv" / "bin" / "python"
         if not _is_made(folder, wanted):
-            shutil.rmtree(folder / "venv", ignore_errors=True)
+            with boundary(SandboxError, f"the environment of {target} cannot be made", where=str(folder)):
+                # First: what is half made when this is killed must not be taken for whole.
+                (folder / _MADE).unlink(missing_ok=True)
+                if (folder / "venv").exists():
+                    shutil.rmtree(folder / "venv")
             _make(target, folder / "venv", wanted)
             (folder / _MADE).write_text(json.dumps(wanted), "utf-8")
     return python
