@@ -128,14 +128,22 @@ class Player:
 
     @_in_play
     def malformed(self, episode: Episode, text: str) -> str:
-        """An action that is no tool call: the episode is over, and its gate is 0."""
+        """An action that is no tool call: the episode is over, and its gate is 0.
+
+        Raises:
+            SandboxError: the environment failed; the episode says nothing about the agent.
+        """
         result = episode.malformed(text)
         self.done = result.done
         return cut(render(result), limit=MAX_TEXT)
 
     @_in_play
     def stop(self, episode: Episode) -> None:
-        """The agent has nothing more to do; what was reached is graded."""
+        """The agent has nothing more to do; what was reached is graded.
+
+        Raises:
+            SandboxError: the environment failed; the episode says nothing about the agent.
+        """
         episode.stop()
         self.done = True
 
