@@ -46,7 +46,7 @@ def _files(project: Project) -> dict[str, bytes]:
         require_gradable(task, Swebench.name)
         directory = _directory(project, task, runtime)
         files |= {f"tasks/{task.id}/{path}": content for path, content in directory.items()}
-        rows.append(_row(project, task, directory))
+        rows.append(_row(task, directory))
     files[f"{project.name}-{SPLIT}.jsonl"] = ascii_lines(rows)
     return files
 
@@ -95,7 +95,7 @@ def _configuration(project: Project, task: Task, base_commit: str) -> dict[str, 
     }  # fmt: skip
 
 
-def _row(project: Project, task: Task, directory: Mapping[str, bytes]) -> dict[str, object]:
+def _row(task: Task, directory: Mapping[str, bytes]) -> dict[str, object]:
     """A classic row: lists are JSON texts in it."""
     told = yaml.safe_load(directory["task.yaml"])
     texts = {
