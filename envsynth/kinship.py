@@ -36,6 +36,7 @@ _FORK, _NAMESAKE = 0.2, 0.05
 """Share of the smaller repository's files that two repositories must have in common; where both are called the same."""
 _LEAST_FILES, _LEAST_BYTES = 3, 200
 """Fewer common files, and smaller ones, mean nothing."""
+_COMMENTS = (b"#", b"//", b"/*", b"*", b"--", b"<!--")
 _TREES = 5
 """Start trees that are read of a repository."""
 _SAME_NAMES = 0.4
@@ -121,17 +122,26 @@ def _label(task: Task) -> tuple[str, str]:
 def _repository(tasks: Sequence[Task], blobs: BlobStore) -> _Repository:
     provenances = [task.candidate.provenance for task in tasks]
     commits = {commit for one in provenances for commit in (one.base_commit, one.reference_commit) if commit}
-    files: set[str] = set()
+    contents: set[str] = set()
     for task in tasks[:: -(-len(tasks) // _TREES)]:
         workspace = task.candidate.workspace
         with boundary(ExportError, "a tree of the task is missing", where=task.id):
             entries = blobs.get_tree(workspace.tree).entries
-        files |= {
+        contents |= {
             entry.blob for entry in entries
             if entry.size >= _LEAST_BYTES and role_of(entry.path, workspace.roles) in (Role.SOURCE, Role.TEST)
         }  # fmt: skip
+    with boundary(ExportError, "a content of the task is missing", where=tasks[0].id):
+        texts = (_text(blobs.get(content)) for content in sorted(contents))
+        files = frozenset(blake2b(text, digest_size=16).hexdigest() for text in texts if len(text) >= _LEAST_BYTES)
     spellings = frozenset(one.lead.source for one in provenances)
-    return _Repository(provenances[0].lead.name, spellings, tasks[0].id, frozenset(commits), frozenset(files))
+    return _Repository(provenances[0].lead.name, spellings, tasks[0].id, frozenset(commits), files)
+
+
+def _text(content: bytes) -> bytes:
+    """A file without what a fork changes in every one: comments of whole lines, such as licences, and white space."""
+    lines = (b"".join(line.split()) for line in content.splitlines())
+    return b"\n".join(line for line in lines if line and not line.startswith(_COMMENTS))
 
 
 def address(source: str) -> str:

@@ -80,8 +80,10 @@ def code(number: int) -> bytes:
     return "".join(f"def step_{number}_{line}(x):\n    return x * {line} + {number}\n" for line in range(9)).encode()
 
 
-def tree(blobs: Cache, numbers: Iterable[int], folder: str = "src") -> str:
-    files = {f"{folder}/m{number}.py": code(number) for number in numbers} | {"LICENSE": b"as you like\n" * 40}
+def tree(blobs: Cache, numbers: Iterable[int], folder: str = "src", licence: bytes = b"") -> str:
+    files = {f"{folder}/m{number}.py": licence + code(number) for number in numbers} | {
+        "LICENSE": b"as you like\n" * 40
+    }
     entries = (
         TreeEntry(path=path, mode=FileMode.FILE, blob=blobs.put(content), size=len(content))
         for path, content in files.items()
@@ -97,7 +99,7 @@ def of_repository(maker: Any, index: int, source: str, files: Iterable[int], **c
     roles = ({"pattern": r"\.py$", "role": "source"},)
     environment = candidate.workspace.model_validate(
         candidate.workspace.document()
-        | {"tree": tree(maker.blobs, files, changed.pop("folder", "src")), "roles": roles}
+        | {"tree": tree(maker.blobs, files, changed.pop("folder", "src"), changed.pop("licence", b"")), "roles": roles}
     )
     provenance = candidate.provenance.model_copy(update={
         "base_commit": changed.pop("base_commit", f"{index:03d}a" * 10), "reference_commit": f"{index:03d}b" * 10,
@@ -120,6 +122,7 @@ MINE, FORK = "https://host.example/owner/shop", "https://host.example/someone/ba
         ("git@host.example:owner/shop.git", range(50, 60), {}, "another spelling"),
         (FORK, range(10), {}, "10 same files"),
         (FORK, range(10), {"folder": "lib"}, "10 same files"),
+        (FORK, range(10), {"licence": b"# Copyright Bazaar Ltd.\r\n\r\n"}, "10 same files"),
         (FORK, [0, 1, 2, *range(50, 57)], {}, "3 same files"),
         ("/srv/mirror/shop", range(10), {}, "10 same files"),
         ("pypi:shop==2.0", range(5, 15), {}, "5 same files"),
