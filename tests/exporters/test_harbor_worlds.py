@@ -115,6 +115,20 @@ def test_the_agents_image_is_made_of_nothing_and_the_servers_of_no_check(pack: P
     assert b'"tables"' in served
 
 
+def test_a_solution_ends_in_any_locale(pack: Path) -> None:
+    folder = task_directories(pack)[0] / "solution"
+    code = (
+        "import client, sys; sys.argv[1:] = ['calls.json']\n"
+        "client.post = lambda message: {'result': {'content': [{'text': '\\u0631'}]}}\nclient.main()\n"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\\u0631") == len(json.loads((folder / "calls.json").read_text()))
+
+
 def run_alone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the module that a grader's image runs, where nothing of this project can be imported."""
     code = (
