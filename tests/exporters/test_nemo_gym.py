@@ -161,6 +161,18 @@ def test_an_unreadable_call_ends_an_episode_with_nothing(pack: Path) -> None:
     assert run(code, pack) == ["True", "0.0 0.0 1.0"]
 
 
+def test_a_grade_that_an_agent_asked_for_forgets_no_unreadable_call(pack: Path) -> None:
+    # Nothing tells an agent's call of the route from the trainer's, but the trainer has what the model wrote.
+    code = SESSIONS + (
+        "for name in 'ab':\n    sessions.seed(name, first)\n    [make(name, call) for call in calls(first)]\n"
+        "early = sessions.grade('a')\nlate = sessions.grade('a', ['{no'])\n"
+        "same = sessions.grade('b', ['{no']).rewards\n"
+        "print(early.rewards['reward'], late.rewards['reward'])\n"
+        "print(*(late.rewards[name] == same[name] for name in ('reward', 'gate', 'gate.valid_transcript')))\n"
+    )
+    assert run(code, pack) == ["1.0 0.0", "True True True"]
+
+
 def test_a_failing_environment_gives_no_reward(pack: Path) -> None:
     code = SESSIONS + (
         "def failing(*_):\n    raise SandboxError('gone', where='HOST-PATH')\n"
@@ -228,12 +240,18 @@ def test_the_server_as_agents_and_environment_servers_use_it(
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_a_session_outlives_a_request_that_fails(pack: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_session_outlives_a_request_that_fails_and_calls_without_arguments(
+    pack: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     # Agents keep the cookies of the latest answer, and hand every name that a model calls to the server as a route.
     code = SERVER + (
         "answer = seeded(first).post('/aggregate_metrics', json={'verify_responses': [{}]})\n"
         "agent = TestClient(app, cookies=dict(answer.cookies))\n"
         "print(answer.status_code, agent.post('/verify', json=body(first)).json()['reward'])\n"
+        "for text in ('', '{', '[]'):\n"
+        "    call = {'type': 'function_call', 'call_id': 'c', 'name': 'view', 'arguments': text}\n"
+        "    print(seeded(first).post('/verify', json=body(first, [call])).json()['gate'])\n"
     )
     cache = tmp_path_factory.getbasetemp() / "targets-cache"
-    assert run(code, pack, interpreter_of("nemo-gym", cache)) == ["500 0.0"]
+    # Elsewhere a call without arguments is one, so here, where agents do not pass it on, it ends nothing.
+    assert run(code, pack, interpreter_of("nemo-gym", cache)) == ["500 0.0", "1.0", "0.0", "0.0"]
