@@ -17,6 +17,16 @@ from envsynth.exporters._folder import read_manifest
 from envsynth.exporters._manifest import verified_pack
 from envsynth.exporters._target_env import interpreter_of
 
+_ALONE = """
+import runpy, sys, types
+name, folder = sys.argv[1:3]
+del sys.argv[1:3]
+package = sys.modules[name] = types.ModuleType(name)
+package.__path__ = [folder]
+runpy.run_module(f"{name}.replay", run_name="__main__", alter_sys=True)
+"""
+"""Runs a pack's player without the package's own `__init__`, which may import a trainer that is not installed."""
+
 
 class ReplayLine(NamedTuple):
     """One trajectory played again."""
@@ -68,7 +78,9 @@ def replay(
     """
     found = verified_pack(pack)
     python = Path(sys.executable) if not target else _target_python(pack, target)
-    command = [str(python), "-m", f"{_playable(pack, found.package)}.replay", "--json"] + ["--through"] * bool(target)
+    package = _playable(pack, found.package)
+    alone = ["-c", _ALONE, package, str(pack.absolute() / package)]
+    command = [str(python), *(["-m", f"{package}.replay", "--through"] if target else alone), "--json"]
     command += [f"--sandbox={sandbox}"] * bool(sandbox) + ["--", task] * bool(task)
     lines, trouble, last = [], "", ""
     with (

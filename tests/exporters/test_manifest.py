@@ -177,6 +177,15 @@ def test_a_planted_compiled_file_is_not_run(pack: Path) -> None:
     assert (list(compiled.parent.iterdir()), compiled.read_bytes()) == ([compiled], before)
 
 
+@pytest.mark.parametrize("format_", ["openenv", "reasoning-gym", "skyrl-gym", "trl", "verifiers"])
+def test_a_pack_is_played_where_its_trainer_is_not_installed(format_: str, store: Cache, tmp_path: Path) -> None:
+    task = worlds.make_world_task(store, worlds.TASKS[0])
+    pack = plugins.load("exporters", format_)().export([task], store, tmp_path / "desk-tasks", {})
+    report = replay(pack)
+    assert (report.exit_code, report.trouble) == (0, "")
+    assert len(report.lines) == len(task.panel)
+
+
 def test_a_replay_tells_the_digest_of_what_was_played(pack: Path) -> None:
     assert replay(pack).digest == read_manifest(pack)["digest"]
 
