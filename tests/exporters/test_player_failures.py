@@ -121,3 +121,23 @@ def test_verifiers_is_told_calls_that_an_earlier_answer_could_not_tell(tmp_path:
         for call in calls[1:]:
             runner.call(call["tool"], call["arguments"])
         assert taskset.rewards_of(task, runner.toolset.sent.calls)["reward"] == 1.0
+
+
+@pytest.mark.slow
+def test_openenv_plays_nothing_after_a_reset_that_failed(tmp_path: Path) -> None:
+    store = Cache(tmp_path / "cache")
+    with imported([worlds.make_world_task(store, worlds.TASKS[0])], store, tmp_path) as packages:
+        environment = packages["openenv"].environment.TaskEnvironment()
+        action = SimpleNamespace(tool="", arguments={})
+        for wrong in ({"task": "no-such-task"}, {"index": -1}, {"injected_state": {"calls": [{"tool": "view"}]}}):
+            for before in ((), (action,)):
+                environment.reset()
+                for made in before:
+                    environment.step(made)
+                with pytest.raises(Exception, match=r"no-such-task|no number -1|arguments"):
+                    environment.reset(**wrong)
+                with pytest.raises(RuntimeError, match="no task was begun"):
+                    environment.step(action)
+        environment.reset()
+        assert environment.step(action).done
+        environment.close()
