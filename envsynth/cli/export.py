@@ -32,7 +32,12 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
         typer.Option("--allow-shared", metavar="TRAITS", help="What splits may have in common, such as skin,company."),
     ] = "",
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="An option of the exporter; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="name or version of the pack; harbor: org, base, image; parquet: split; chat: text=yes. Repeatable.",
+        ),
     ] = None,
     reward: Annotated[
         Path | None,

@@ -108,7 +108,10 @@ def export_package(
     """
     unknown = sorted(options.keys() - {"name", "version"})
     if unknown:
-        raise ExportError(f"unknown option {unknown[0]!r}", where=target.name, next_step="use name or version")
+        raise ExportError(
+            f"unknown option {unknown[0]!r}", where=target.name,
+            next_step="use name, version or what `envsynth export --help` names for this format",
+        )  # fmt: skip
     name = pack_name(options.get("name", ""), out, target.name, target.taken)
     version = pack_version(options.get("version", "0.1.0"), target.name)
     chosen = ordered(tasks, target.name, target.kinds)
