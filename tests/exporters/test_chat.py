@@ -111,7 +111,7 @@ def test_the_grade_alone_decides_acceptance_and_reward(tmp_path: Path) -> None:
     assert said[0]["rewards"] == {
         "outcome": 1.0, "process": 0.5, "gate": 1.0, "checks": {"right": True},
         "criteria": {"polite": True, "asked": None}, "penalties": {"length": 0.0},
-            "conditions": {},
+        "conditions": {},
     }  # fmt: skip
     assert "hidden_test" not in (tmp_path / "out" / "attempts.jsonl").read_text()
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
