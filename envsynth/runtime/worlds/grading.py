@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -142,8 +143,8 @@ def _utility(database: SealedDatabase, utility: JSON, where: str) -> float | Non
     if not utility:
         return None
     rows = database.rows(utility["sql"], where=f"{where}: utility")
-    if not rows or not isinstance(rows[0][0], int | float):
-        raise SandboxError("the task's utility is no number", where=where, retryable=False)
+    if not rows or not isinstance(rows[0][0], int | float) or not math.isfinite(rows[0][0]):
+        raise SandboxError("the task's utility is no finite number", where=where, retryable=False)
     return float(rows[0][0])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import worldkit
 
+from envsynth.errors import SandboxError
 from envsynth.runtime.worlds.checks import diff_fault, equal
 from envsynth.runtime.worlds.episode import WorldEpisode
 
@@ -306,6 +307,13 @@ def test_a_utility_counts_only_where_all_checks_hold() -> None:
     assert episode.grade().outcome == 0
     episode.call("order", {"item": "lamp", "amount": 1})
     assert episode.grade().outcome == 1
+
+
+@pytest.mark.parametrize("value", ["9e999", "-9e999", "NULL", "'5'"])
+def test_a_utility_that_is_no_finite_number_is_no_grade(value: str) -> None:
+    episode = worldkit.episode_of(utility={"sql": f"SELECT {value}", "default": 0, "reference": 1})
+    with pytest.raises(SandboxError, match="no finite number"):
+        episode.grade()
 
 
 def test_a_row_that_is_taken_away_and_put_back_is_no_difference() -> None:
