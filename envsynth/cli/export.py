@@ -50,9 +50,8 @@ def export(  # noqa: PLR0913, PLR0917 (one parameter an option)
     --format chat writes attempts of rollouts instead, as conversations with a loss mask and rewards: --where is then
     over the table attempt, such as "success AND NOT hinted"; --pairs adds preference pairs.
 
-    --reward is a file such as `overdrawn = -1` with a table `[group]`: `weights = {reward = 1.0, process = 0.2}`,
-    `tokens = 20000`, `length = 0.2`, `ranked_by = "process"`. Each pack says its reward in words and as data, and has
-    what computes it.
+    --reward is a file such as `overdrawn = -1` with a table `[group]`: `tokens = 20000`, `length = 0.2`, `ranked_by =
+    "process"`, `weights = {reward = 1.0, process = 0.2}`; each pack says its reward in words and as data.
 
     Splits must share no task, near-duplicate, world, company, mechanism, skin or repository; what they share is named,
     and nothing is written.
