@@ -123,15 +123,19 @@ def test_rare_mixtures_and_luck(judged: Judged, tmp_path: Path) -> None:
 
 def test_a_solver_without_skill_is_not_calibrated_by_its_luck(judged: Judged, tmp_path: Path) -> None:
     """It makes the calls of chance itself, and has more successes than as many draws of chance happened to have."""
-    look, note = world_bench.Check(id="look", sql="SELECT tool = 'look' FROM trace WHERE turn = 1"), "Look first."
+    look = world_bench.Check(id="look", sql="SELECT tool = 'look' FROM trace WHERE turn = 1")
     easy = world_bench.Verifier(checks=(look,))
-    seeds: dict[int, int] = {}
+    # The draws of chance follow from the task: one is wanted in which they came to less than the solver, and not to nothing.
+    for note in ("Look first.", "Start by looking.", "Have a look first.", "First of all, look."):
+        seeds: dict[int, int] = {}
 
-    def lazy(received: Received) -> Answer:
-        looks = seeds.setdefault(received.body["seed"], len(seeds)) < 4
-        return text("no") if turn(received) else calls(("look", {})) if looks else calls(world_bench.NOTE)
+        def lazy(received: Received, seeds: dict[int, int] = seeds) -> Answer:
+            looks = seeds.setdefault(received.body["seed"], len(seeds)) < 2
+            return text("no") if turn(received) else calls(("look", {})) if looks else calls(world_bench.NOTE)
 
-    verdict, _ = judged(shop(tmp_path, verifier=easy, instruction=note), lazy)
+        verdict, _ = judged(shop(tmp_path, verifier=easy, instruction=note), lazy)
+        if 0 < verdict.evidence["luck"] < verdict.evidence["mean_reward"]:
+            break
     assert 0 < verdict.evidence["luck"] < verdict.evidence["mean_reward"] < 1
     assert (verdict.status, verdict.reason) == (VerdictStatus.SKIP, "luck_does_as_well")
     assert verdict.evidence["luck_comes_so_far"] > 0.05
