@@ -125,7 +125,7 @@ def test_a_solver_without_skill_is_not_calibrated_by_its_luck(judged: Judged, tm
     """It makes the calls of chance itself, and has more successes than as many draws of chance happened to have."""
     look = world_bench.Check(id="look", sql="SELECT tool = 'look' FROM trace WHERE turn = 1")
     easy = world_bench.Verifier(checks=(look,))
-    # The draws of chance follow from the task: one is wanted in which they came to less than the solver, and not to nothing.
+    # Draws of chance follow from the task: wanted is one in which they came to less than the solver, not to nothing.
     for note in ("Look first.", "Start by looking.", "Have a look first.", "First of all, look."):
         seeds: dict[int, int] = {}
 
