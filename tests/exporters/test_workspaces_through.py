@@ -28,7 +28,7 @@ def targets_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     cache = Cache(tmp_path_factory.getbasetemp() / "targets-cache")
     environment = cache.root / "environments" / tiny.recipe().digest()
     if not environment.exists():
-        environment.parent.mkdir(parents=True)
+        environment.parent.mkdir(parents=True, exist_ok=True)
         tiny.make_environment(environment)
         seal(environment, "tiny")
     monkeypatch.setenv("ENVSYNTH_CACHE", str(cache.root))
